@@ -187,17 +187,13 @@ After:
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
 
 
 @register(when=("arith.negf",))
-@dataclass(frozen=True)
 class FoldNegationsPass(Pass):
     \"\"\"Replace `-(-x)` by `x`.\"\"\"
-
-    name = "mlirml-fold-negations"
 
     def run(self, module: mlir.Operation) -> None:
         for op in named_operations(module, ("arith.negf",)):

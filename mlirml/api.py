@@ -747,8 +747,7 @@ class Compiled(Dispatcher):
         if is_sized := build.values is not None:
             build = self._settled(state, partial(self._compile, call, "it is profiled"))
         run = partial(profiled, self._target_for(build.captured), build, call.inputs, self._name, is_sized=is_sized)
-        found: Profile = self._checked(build, run)
-        return found
+        return self._checked(build, run)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """A report: each compilation with its reason, source and times; with arguments, also the effect of a call."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from mlirml.errors import ArgumentError, ShapeError
 from mlirml.frontend.frames import at_user_line
-from mlirml.ops.functions import library
+from mlirml.ops.functions import library_family
 from mlirml.signal.filters import axis_of, floats
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
@@ -28,74 +28,10 @@ _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 _NORMS = ("backward", "ortho", "forward")
 
 
-@library("mlirml.fft", "x")
-def dct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, orthogonalize: Any = None
-) -> Any:
-    """The cosine transform of type 1, 2, 3 or 4 along an axis of real or complex numbers, cropped or padded to `n`.
-
-    By J. Makhoul, A fast cosine transform in one and two dimensions, IEEE TASSP 28, 1980.
-    """
-    return _along("dct", x, type, n, axis, norm, orthogonalize)
-
-
-@library("mlirml.fft", "x")
-def idct(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, orthogonalize: Any = None
-) -> Any:
-    """The inverse of `dct`."""
-    return _along("idct", x, type, n, axis, norm, orthogonalize)
-
-
-@library("mlirml.fft", "x")
-def dst(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, orthogonalize: Any = None
-) -> Any:
-    """The sine transform of type 1, 2, 3 or 4 along an axis of real or complex numbers, cropped or padded to `n`."""
-    return _along("dst", x, type, n, axis, norm, orthogonalize)
-
-
-@library("mlirml.fft", "x")
-def idst(
-    x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, orthogonalize: Any = None
-) -> Any:
-    """The inverse of `dst`."""
-    return _along("idst", x, type, n, axis, norm, orthogonalize)
-
-
-@library("mlirml.fft", "x")
-def dctn(
-    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, orthogonalize: Any = None
-) -> Any:
-    """`dct` along several axes, all of them by default."""
-    return _along_all("dctn", x, type, s, axes, norm, orthogonalize)
-
-
-@library("mlirml.fft", "x")
-def idctn(
-    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, orthogonalize: Any = None
-) -> Any:
-    """The inverse of `dctn`."""
-    return _along_all("idctn", x, type, s, axes, norm, orthogonalize)
-
-
-@library("mlirml.fft", "x")
-def dstn(
-    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, orthogonalize: Any = None
-) -> Any:
-    """`dst` along several axes, all of them by default."""
-    return _along_all("dstn", x, type, s, axes, norm, orthogonalize)
-
-
-@library("mlirml.fft", "x")
-def idstn(
-    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, orthogonalize: Any = None
-) -> Any:
-    """The inverse of `dstn`."""
-    return _along_all("idstn", x, type, s, axes, norm, orthogonalize)
-
-
-def _along_all(name: str, x: Any, type: int, s: Any, axes: Any, norm: Any, orthogonalize: Any) -> Any:
+def _along_all(
+    name: str, x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None,
+    orthogonalize: Any = None,
+) -> Any:  # fmt: skip
     rank = np.ndim(x)
     sizes = None if s is None else [operator.index(size) for size in np.atleast_1d(s)]
     if axes is None:
@@ -110,7 +46,10 @@ def _along_all(name: str, x: Any, type: int, s: Any, axes: Any, norm: Any, ortho
     return x
 
 
-def _along(name: str, x: Any, type: int, n: int | None, axis: int, norm: Any, orthogonalize: Any) -> Any:
+def _along(
+    name: str, x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None,
+    orthogonalize: Any = None,
+) -> Any:  # fmt: skip
     (x,) = floats(x)
     axis = axis_of(name, x, axis)
     norm = "backward" if norm is None else norm
@@ -202,3 +141,33 @@ def _cosines_4(x: Any) -> Any:
     count = x.shape[-1]
     spectrum = np.fft.fft(x * _turns(np.arange(count) / (-2 * count), x.dtype), 2 * count)[..., :count]
     return 2 * (spectrum * _turns((2 * np.arange(count) + 1) / (-4 * count), x.dtype)).real
+
+
+dct, idct, dst, idst = library_family(
+    "mlirml.fft",
+    _along,
+    {
+        "dct": """The cosine transform of type 1, 2, 3 or 4 along an axis of real or complex numbers, cropped or padded
+    to `n`.
+
+    By J. Makhoul, A fast cosine transform in one and two dimensions, IEEE TASSP 28, 1980.
+    """,
+        "idct": "The inverse of `dct`.",
+        "dst": """The sine transform of type 1, 2, 3 or 4 along an axis of real or complex numbers, cropped or padded
+    to `n`.
+    """,
+        "idst": "The inverse of `dst`.",
+    },
+    "x",
+)
+dctn, idctn, dstn, idstn = library_family(
+    "mlirml.fft",
+    _along_all,
+    {
+        "dctn": "`dct` along several axes, all of them by default.",
+        "idctn": "The inverse of `dctn`.",
+        "dstn": "`dst` along several axes, all of them by default.",
+        "idstn": "The inverse of `dstn`.",
+    },
+    "x",
+)

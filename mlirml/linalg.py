@@ -74,7 +74,7 @@ def lu_factor(a: Any) -> tuple[Any, Any]:
     """
     found = _traced("lu_factor", (a,))
     if found is not None:
-        return found  # type: ignore[no-any-return]
+        return found
     a = _as_floats("lu_factor", a)
     rows, columns = a.shape[-2:]
     packed = _computed("lu", 0, a)
@@ -90,7 +90,7 @@ def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> tuple[Any, .
     """
     found = _traced("lu", (a,), permute_l, p_indices)
     if found is not None:
-        return found  # type: ignore[no-any-return]
+        return found
     a = _as_floats("lu", a)
     rows, columns = a.shape[-2:]
     least = min(rows, columns)
@@ -267,8 +267,7 @@ def sqrtm(a: Any) -> Any:
             done = off <= small
             return np.where(done, m, better_m), np.where(done, x, better_x)
 
-        found: tuple[Any, Any] = control.cond(np.any(off > small), step, lambda m, x: (m.copy(), x.copy()), m, x)
-        return found
+        return control.cond(np.any(off > small), step, lambda m, x: (m.copy(), x.copy()), m, x)
 
     m, root = control.fori_loop(0, _ITERATIONS, improved, (a.copy(), a.copy()))
     converged = np.max(np.abs(m - identity), axis=(-2, -1), keepdims=True) < np.sqrt(small)

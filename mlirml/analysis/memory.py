@@ -60,8 +60,7 @@ _PASS_ON = ("scf.yield", "scf.condition", "affine.yield")
 
 def memory_of(access: mlir.Operation) -> mlir.Value:
     """The memref of a `memref.load` or `memref.store`."""
-    memory: mlir.Value = access.operands[0 if access.name == "memref.load" else 1]
-    return memory
+    return access.operands[0 if access.name == "memref.load" else 1]
 
 
 def buffer_of(value: mlir.Value) -> mlir.Value:

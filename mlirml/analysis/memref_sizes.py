@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mlirml.ir.bindings import defining_op, mlir, named_operations
+from mlirml.ir.bindings import defining_op, mlir, named_operations, replace_op
 
 _MOST_FACTORS = 16
 
@@ -95,5 +95,4 @@ def fold_dims(module: mlir.Operation) -> None:
     for op in named_operations(module, ("memref.dim",)):
         factor, values = factors_of(op.results[0])
         if factor == 1 and len(values) == 1 and values[0] != op.results[0]:
-            op.results[0].replace_all_uses_with(values[0])
-            op.erase()
+            replace_op(op, values[0])

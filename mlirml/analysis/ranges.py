@@ -509,6 +509,27 @@ def _unsigned_minimum(a: Range, b: Range) -> Range | None:
     return _minimum(a, b) if a[0] >= 0 and b[0] >= 0 else None
 
 
+CLAMPS = ("arith.minsi", "arith.minui", "arith.maxsi", "arith.maxui")
+
+
+def clamped_operand(op: mlir.Operation, range_of: Callable[[mlir.Value], Range]) -> mlir.Value | None:
+    """The operand that a minimum or a maximum returns; None if the ranges of integers do not decide it."""
+    (a, b), (x, y) = op.operands, map(range_of, op.operands)
+    if op.name.endswith("ui") and min(*x, *y) < 0:
+        return None
+    if op.name.startswith("arith.max"):
+        a, b = b, a
+    return a if x[1] <= y[0] else b if y[1] <= x[0] else None
+
+
+def returned_operand(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
+    """The operand that a select, a minimum or a maximum returns; None for others, and if ranges do not decide it."""
+    if op.name == "arith.select":
+        holds = ranges.decides(op.operands[0])
+        return None if holds is None else op.operands[1 if holds else 2]
+    return clamped_operand(op, ranges.of) if op.name in CLAMPS else None
+
+
 def decided(predicate: int, a: Range, b: Range) -> bool | None:
     """The result of a comparison by the ranges of its operands and MLIR's predicate number; None if undecided."""
     if predicate > SIGNED:

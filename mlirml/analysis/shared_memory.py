@@ -36,5 +36,4 @@ def dynamic_bytes(kernel: mlir.Operation) -> int:
 def size_of(array: mlir.Operation) -> int:
     """The bytes of an allocation."""
     memref_type = mlir.MemRefType(array.results[0].type)
-    size: int = math.prod(memref_type.shape) * max(1, memref_type.element_type.width // 8)
-    return size
+    return math.prod(memref_type.shape) * max(1, memref_type.element_type.width // 8)

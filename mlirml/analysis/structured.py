@@ -69,6 +69,16 @@ def index_dim(value: mlir.Value) -> int | None:
     return int(mlir.IntegerAttr(op.attributes["dim"]).value) if op is not None and op.name == "linalg.index" else None
 
 
+def map_of(rank: int, dims: Sequence[int]) -> mlir.AffineMap:
+    """The map of `rank` loops to some of them."""
+    return mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(d) for d in dims])
+
+
+def groups_of(op: mlir.Operation) -> list[list[int]]:
+    """For each collapsed dimension of a `collapse_shape` or `expand_shape` the expanded dimensions."""
+    return [[dim.value for dim in group] for group in op.attributes["reassociation"]]
+
+
 def is_contraction(op: mlir.Operation) -> bool:
     """True for sums of products of two operands, convolutions too."""
     if op.name == "linalg.fill":

@@ -14,6 +14,25 @@ from mlirml.ir.c_api import has_captures
 T = TypeVar("T", bound=Hashable)
 
 
+def is_tensor(value: mlir.Value) -> bool:
+    return isinstance(value.type, mlir.RankedTensorType)
+
+
+def is_static_tensor(value: mlir.Value) -> bool:
+    return is_tensor(value) and value.type.has_static_shape
+
+
+def element_type(type_: mlir.Type) -> mlir.Type:
+    """The scalar type of a tensor type; any other type unchanged."""
+    return type_.element_type if isinstance(type_, mlir.RankedTensorType) else type_
+
+
+def is_defined_before(value: mlir.Value, op: mlir.Operation) -> bool:
+    """True if a value that is used in the block of `op` is defined before `op`."""
+    owner = defining_op(value)
+    return owner is None or owner.block != op.block or owner.is_before_in_block(op)
+
+
 def operands_of(value: mlir.Value) -> Sequence[mlir.Value]:
     """The operands of the operation that computes a value; none for an argument of a block."""
     op = defining_op(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mlirml.analysis.values import element_type
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
@@ -9,11 +10,6 @@ from mlirml.ir.bindings import mlir
 def is_float(type_: mlir.Type) -> bool:
     """True if values of this scalar or tensor type have derivatives."""
     return isinstance(element_type(type_), mlir.FloatType)
-
-
-def element_type(type_: mlir.Type) -> mlir.Type:
-    """The scalar type of a tensor type; any other type unchanged."""
-    return type_.element_type if isinstance(type_, mlir.RankedTensorType) else type_
 
 
 def number(like: mlir.Value, value: float) -> mlir.Value:

@@ -11,20 +11,17 @@ After:
 from __future__ import annotations
 
 from mlirml.autodiff.expand import CHECKPOINT_BYTES, expand
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir
 from mlirml.passes import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class AutodiffPass(Pass):
     """Expand requests for derivatives.
 
     A loop whose gradient would store more than `checkpoint_bytes` is split into segments.
     """
 
-    name = "mlirml-autodiff"
     checkpoint_bytes: int = CHECKPOINT_BYTES
 
     def run(self, module: mlir.Operation) -> None:

@@ -11,17 +11,13 @@ After:
 from __future__ import annotations
 
 from mlirml.autodiff.expand import expand
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir
 from mlirml.passes import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class BatchPass(Pass):
     """Expand batching requests."""
-
-    name = "mlirml-batch"
 
     def run(self, module: mlir.Operation) -> None:
         expand(module, ("mlirml.vmap",))

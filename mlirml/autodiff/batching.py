@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mlirml.analysis.values import outer_variables
+from mlirml.analysis.values import element_type, outer_variables
 from mlirml.autodiff import tensors
-from mlirml.autodiff.arithmetic import element_type
 from mlirml.autodiff.no_rule import why_no_rule
 from mlirml.autodiff.rule_table import RuleTable
 from mlirml.errors import NoBatchingError

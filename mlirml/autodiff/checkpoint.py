@@ -24,7 +24,6 @@ from mlirml.analysis.constants import constant_of
 from mlirml.analysis.ranges import Ranges
 from mlirml.autodiff.copies import copied
 from mlirml.autodiff.reverse import group_of
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
@@ -41,11 +40,8 @@ MOST_LEVELS = 5
 
 
 @register(when=ANY_REQUEST)
-@dataclass(frozen=True)
 class CheckpointPass(Pass):
     """Split the loops of rematerialized functions into segments."""
-
-    name = "mlirml-checkpoint"
 
     def run(self, module: mlir.Operation) -> None:
         for function in block_ops(module.regions[0].blocks[0]):

@@ -24,9 +24,8 @@ from mlirml.autodiff.requests import (
     requests,
 )
 from mlirml.autodiff.scalar_operands import scalars_to_operands
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FLUSH_DENORMALS
-from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_REQUEST
 
@@ -35,14 +34,12 @@ CHECKPOINT_BYTES = 1 << 28
 
 
 @register(when=ANY_REQUEST)
-@dataclass(frozen=True)
 class ExpandPass(Pass):
     """Expand all requests.
 
     A loop whose gradient would store more than `checkpoint_bytes` is split into segments.
     """
 
-    name = "mlirml-expand"
     checkpoint_bytes: int = CHECKPOINT_BYTES
 
     def run(self, module: mlir.Operation) -> None:
@@ -91,13 +88,11 @@ def _drop_marks(function: mlir.Operation) -> None:
         op.erase()
     for op in marks:
         if op.name not in _PLACEHOLDERS:
-            op.results[0].replace_all_uses_with(op.operands[0])
-            op.erase()
+            replace_op(op, op.operands[0])
     for op in named_operations(function, _PLACEHOLDERS):
         for user in reversed(_depending(op)):
             user.erase()
-        op.results[0].replace_all_uses_with(op.operands[0])
-        op.erase()
+        replace_op(op, op.operands[0])
 
 
 def _depending(op: mlir.Operation) -> list[mlir.Operation]:

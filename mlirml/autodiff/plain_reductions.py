@@ -31,7 +31,7 @@ from mlirml.autodiff.arithmetic import number, select
 from mlirml.autodiff.structured import Structured
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, operations, replace_op
 from mlirml.ir.combiners import Combiner
 
 
@@ -122,5 +122,4 @@ def _rewrite(found: Combined) -> None:
     whole = tensors.elementwise(
         [init.tensor, new.results[0]], init.tensor.type, lambda xs: emit.formula(formula, dict(zip("ab", xs)))
     )
-    op.results[0].replace_all_uses_with(whole)
-    op.erase()
+    replace_op(op, whole)

@@ -26,7 +26,7 @@ from mlirml.autodiff.forward import Push
 from mlirml.autodiff.reverse import Sweep, active_values
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import NoBatchingError
-from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations, replace_op
 from mlirml.ir.location import source_location
 
 OPENS = {"mlirml.vjp": "mlirml.independent", "mlirml.jvp": "mlirml.dual", "mlirml.vmap": "mlirml.unbatch"}
@@ -90,8 +90,7 @@ def drop_unused(function: mlir.Operation) -> None:
     for kind in ("mlirml.vjp", "mlirml.jvp"):
         for op in named_operations(function, (OPENS[kind],)):
             if (kind, _number(op, "group")) not in used:
-                op.results[0].replace_all_uses_with(op.operands[0])
-                op.erase()
+                replace_op(op, op.operands[0])
 
 
 def _number(op: mlir.Operation, name: str) -> int:
@@ -199,8 +198,7 @@ def close(function: mlir.Operation, request: Request) -> None:
     """Erase the start markers of a request that has no calls left."""
     name = OPENS[request.kind]
     for op in [op for op in operations(function) if op.name == name and _number(op, "group") == request.group]:
-        op.results[0].replace_all_uses_with(op.operands[0])
-        op.erase()
+        replace_op(op, op.operands[0])
 
 
 def ops_of(request: Request) -> list[mlir.Operation]:

@@ -25,7 +25,7 @@ from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.values import outer_variables
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, operations, replace_op
 
 _OWN = ("indexing_maps", "operandSegmentSizes", "linalg.memoized_indexing_maps")
 
@@ -75,6 +75,4 @@ def _rewrite(op: mlir.Operation, numbers: list[mlir.Value]) -> None:
     for name in op.attributes:
         if name not in _OWN:
             new.attributes[name] = op.attributes[name]
-    for old, result in zip(op.results, new.results):
-        old.replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, *new.results)

@@ -48,11 +48,8 @@ class Shift:
 
 
 @register(when=ANY_REQUEST, optional=True)
-@dataclass(frozen=True)
 class StopShiftsPass(Pass):
     """Put `mlirml.stop_gradient` on maxima and minima that a differentiated program does not depend on."""
-
-    name = "mlirml-stop-shifts"
 
     def run(self, module: mlir.Operation) -> None:
         if not has_op(module, _REQUESTS):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlirml.analysis.ordered_loops import SCATTER
-from mlirml.autodiff.arithmetic import add, element_type
+from mlirml.analysis.values import element_type
+from mlirml.autodiff.arithmetic import add
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 

@@ -56,7 +56,7 @@ def made_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple
     """The arguments with an array for each `TensorSpec`: the same numbers in every process."""
     leaves, tree = flatten((args, kwargs), is_leaf=lambda leaf: isinstance(leaf, TensorSpec))
     random = np.random.default_rng(0)
-    return tree.unflatten([_made(leaf, random) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves])  # type: ignore[no-any-return]
+    return tree.unflatten([_made(leaf, random) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves])
 
 
 def _made(spec: TensorSpec, random: np.random.Generator) -> Any:

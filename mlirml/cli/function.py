@@ -72,7 +72,7 @@ def load_function(text: str) -> Callable[..., Any]:
         found = getattr(found, part)
     if not callable(found):
         raise ArgumentError(f"{name} in {file} is a {type(found).__name__}, not a function")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _run_file(path: Path) -> ModuleType:

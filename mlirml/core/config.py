@@ -57,10 +57,20 @@ def _word_or_none(value: Any) -> str | None:
     return None if value is None else _word(value)
 
 
-def _library(value: Any) -> str:
-    if value in ("builtin", "libmvec"):
-        return str(value)
-    raise ValueError(f"expected 'builtin' or 'libmvec', got {value!r}")
+def _one_of(*choices: str) -> Callable[[Any], str]:
+    """The check of a setting that is one of these texts."""
+    shown = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
+
+    def check(value: Any) -> str:
+        if value in choices:
+            return str(value)
+        raise ValueError(f"expected {shown}, got {value!r}")
+
+    return check
+
+
+float64_choice = _one_of("refuse", "float32")
+"""Check a value of `config.float64` or `compile(float64=...)`."""
 
 
 def _libraries(value: Any) -> tuple[str, ...]:
@@ -74,40 +84,10 @@ def _parse_names(text: str) -> tuple[str, ...]:
     return tuple(name for name in text.split(",") if name != "none")
 
 
-def _costs(value: Any) -> str:
-    if value in ("static", "measured"):
-        return str(value)
-    raise ValueError(f"expected 'static' or 'measured', got {value!r}")
-
-
-def _precision(value: Any) -> str:
-    if value in ("highest", "tf32"):
-        return str(value)
-    raise ValueError(f"expected 'highest' or 'tf32', got {value!r}")
-
-
-def _algebra(value: Any) -> str:
-    if value in ("exact", "reassociate"):
-        return str(value)
-    raise ValueError(f"expected 'exact' or 'reassociate', got {value!r}")
-
-
 def _architecture(value: Any) -> str:
     if isinstance(value, str) and re.fullmatch(r"auto|off|sm_\d{2,3}", value):
         return value
     raise ValueError(f"expected 'auto', 'off' or an architecture such as 'sm_90', got {value!r}")
-
-
-def _dynamic(value: Any) -> str:
-    if value in ("auto", "off"):
-        return str(value)
-    raise ValueError(f"expected 'auto' or 'off', got {value!r}")
-
-
-def _tune(value: Any) -> str:
-    if value in ("off", "stored", "search"):
-        return str(value)
-    raise ValueError(f"expected 'off', 'stored' or 'search', got {value!r}")
 
 
 def _seconds(value: Any) -> float:
@@ -124,19 +104,6 @@ def _processor(value: Any) -> str:
         return value
     levels = "'host', 'x86-64' ('-v2', '-v3', '-v4'), 'sse4.1', 'avx2', 'avx512', 'amx', 'neon' or 'sve'"
     raise ValueError(f"expected {levels}, and ',l2=1M' after it for the size of a cache, got {value!r}")
-
-
-def float64_choice(value: Any) -> str:
-    """Check a value of `config.float64` or `compile(float64=...)`: "refuse" or "float32"."""
-    if value in ("refuse", "float32"):
-        return str(value)
-    raise ValueError(f"expected 'refuse' or 'float32', got {value!r}")
-
-
-def _tracebacks(value: Any) -> str:
-    if value in ("short", "full"):
-        return str(value)
-    raise ValueError(f"expected 'short' or 'full', got {value!r}")
 
 
 def _parse_switch(text: str) -> bool:
@@ -182,13 +149,13 @@ _SETTINGS = {
     "graphs": _Setting(True, _switch, "MLIRML_GRAPHS", _parse_switch),
     "streams": _Setting(4, _stream_count, "MLIRML_STREAMS", int),
     "processor": _Setting("host", _processor, "MLIRML_PROCESSOR"),
-    "math": _Setting("builtin", _library, "MLIRML_MATH"),
-    "algebra": _Setting("reassociate", _algebra, "MLIRML_ALGEBRA"),
-    "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
-    "costs": _Setting("static", _costs, "MLIRML_COSTS"),
+    "math": _Setting("builtin", _one_of("builtin", "libmvec"), "MLIRML_MATH"),
+    "algebra": _Setting("reassociate", _one_of("exact", "reassociate"), "MLIRML_ALGEBRA"),
+    "matmul_precision": _Setting("highest", _one_of("highest", "tf32"), "MLIRML_MATMUL_PRECISION"),
+    "costs": _Setting("static", _one_of("static", "measured"), "MLIRML_COSTS"),
     "libraries": _Setting(("openblas",), _libraries, "MLIRML_LIBRARIES", _parse_names),
-    "dynamic": _Setting("auto", _dynamic, "MLIRML_DYNAMIC"),
-    "tune": _Setting("off", _tune, "MLIRML_TUNE"),
+    "dynamic": _Setting("auto", _one_of("auto", "off"), "MLIRML_DYNAMIC"),
+    "tune": _Setting("off", _one_of("off", "stored", "search"), "MLIRML_TUNE"),
     "tune_seconds": _Setting(30.0, _seconds, "MLIRML_TUNE_SECONDS", float),
     "tiles": _Setting("auto", _architecture, "MLIRML_TILES"),
     "cubins": _Setting("auto", _architecture, "MLIRML_CUBINS"),
@@ -197,7 +164,7 @@ _SETTINGS = {
     "checks": _Setting(True, _switch, "MLIRML_CHECKS", _parse_switch),
     "checkpoint_bytes": _Setting(1 << 28, _byte_count, "MLIRML_CHECKPOINT_BYTES", int),
     "check_nan": _Setting(False, _switch, "MLIRML_CHECK_NAN", _parse_switch),
-    "tracebacks": _Setting("short", _tracebacks, "MLIRML_TRACEBACKS"),
+    "tracebacks": _Setting("short", _one_of("short", "full"), "MLIRML_TRACEBACKS"),
     "progress": _Setting(True, _switch, "MLIRML_PROGRESS", _parse_switch),
     "verify": _Setting(True, _switch, "MLIRML_VERIFY", _parse_switch),
     "explain": _Setting(False, _switch, "MLIRML_EXPLAIN", _parse_switch),

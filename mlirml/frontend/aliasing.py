@@ -213,8 +213,7 @@ def _members(leaves: Sequence[Any], numbers: list[int]) -> list[_Member]:
 
 
 def _address(array: np.ndarray) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+    return array.__array_interface__["data"][0]
 
 
 def _room(arrays: Sequence[np.ndarray], rest: int, size: int) -> tuple[int, int]:
@@ -317,8 +316,7 @@ class _Pointer:
 def _memory(address: int, shape: tuple[int, ...], arrays: Sequence[np.ndarray]) -> np.ndarray:
     dtype = arrays[0].dtype
     flat = np.asarray(_Pointer(address, math.prod(shape) * dtype.itemsize, arrays))
-    base: np.ndarray = flat.view(dtype).reshape(shape)
-    return base
+    return flat.view(dtype).reshape(shape)
 
 
 def described(group: Group, paths: Sequence[str]) -> str:

@@ -44,8 +44,7 @@ def transform_rule(op: mlir.Operation, _: Function) -> Kernel:
             found = np.fft.fftn(x, axes=axes) if forward else np.fft.ifftn(x, axes=axes, norm="forward")
         count = float(np.prod(sizes))
         factor = 1 / count if mode & modes.BY_COUNT else 1 / count**0.5 if mode & modes.BY_ROOT else 1.0
-        scaled: Array = found * found.real.dtype.type(factor)
-        return scaled
+        return found * found.real.dtype.type(factor)
 
     return _kernel(op, dtype, function)
 

@@ -386,8 +386,7 @@ def _matrix_product(lhs: Array, rhs: Array, sizes: list[int], covered: set[int])
     right = rhs.transpose([*batch, *summed, *columns, *rows, *ones]).reshape(counts[0], counts[3], counts[2])
     order = [*batch, *rows, *columns, *summed, *ones]
     product = np.matmul(left, right).reshape([sizes[dim] if dim not in summed else 1 for dim in order])
-    transposed: np.ndarray = np.transpose(product, np.argsort(order))
-    return transposed
+    return np.transpose(product, np.argsort(order))
 
 
 def _same_memory(a: Array, b: Array) -> bool:

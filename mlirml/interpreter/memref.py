@@ -6,10 +6,11 @@ import itertools
 
 import numpy as np
 
+from mlirml.analysis.structured import groups_of
 from mlirml.dialects.atomics import OPERATION_OF, kind_of
 from mlirml.interpreter.program import Environment, Function, Kernel, Step, controls, evaluates, unsupported
 from mlirml.interpreter.scalar import binary_kernel
-from mlirml.interpreter.tensor import SLICE_NAMES, kept_axes, reassociation
+from mlirml.interpreter.tensor import SLICE_NAMES, kept_axes
 from mlirml.interpreter.values import (
     DYNAMIC,
     Array,
@@ -175,7 +176,7 @@ def reinterpret_rule(op: mlir.Operation, _: Function) -> Kernel:
 
     def kernel(*operands: Value) -> Buffer:
         (offset,), sizes, strides = read(operands)
-        return operands[0].view(offset, sizes, strides)  # type: ignore[no-any-return]
+        return operands[0].view(offset, sizes, strides)
 
     return kernel
 
@@ -194,7 +195,7 @@ def metadata_rule(op: mlir.Operation, _: Function) -> Kernel:
 @evaluates("memref.collapse_shape")
 def collapse_rule(op: mlir.Operation, _: Function) -> Kernel:
     """Collapse groups of contiguous dimensions."""
-    groups = reassociation(op)
+    groups = groups_of(op)
 
     def kernel(buffer: Buffer) -> Buffer:
         sizes, strides = [], []
@@ -212,7 +213,7 @@ def collapse_rule(op: mlir.Operation, _: Function) -> Kernel:
 @evaluates("memref.expand_shape")
 def expand_rule(op: mlir.Operation, _: Function) -> Kernel:
     """Expand dimensions into several."""
-    groups, read = reassociation(op), mixed(integers(op, "static_output_shape"))
+    groups, read = groups_of(op), mixed(integers(op, "static_output_shape"))
 
     def kernel(buffer: Buffer, *dynamic: Value) -> Buffer:
         sizes, strides = read(dynamic), []

@@ -23,8 +23,7 @@ def sort_rule(op: mlir.Operation, _: Function) -> Kernel:
         if not descending:
             return np.argsort(keys, axis=1, kind="stable")
         found = keys.shape[1] - 1 - np.argsort(keys[:, ::-1], axis=1, kind="stable")
-        flipped: Array = found[:, ::-1]
-        return flipped
+        return found[:, ::-1]
 
     def kernel(source: Value, out: Value) -> Value:
         rows = np.ascontiguousarray(source.array if isinstance(source, Buffer) else source)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from mlirml.analysis.structured import groups_of
 from mlirml.interpreter.program import (
     ELEMENTWISE,
     Code,
@@ -169,17 +170,12 @@ def concat_rule(op: mlir.Operation, _: Function) -> Kernel:
 @evaluates("tensor.collapse_shape")
 def collapse_rule(op: mlir.Operation, _: Function) -> Kernel:
     """Collapse groups of dimensions."""
-    groups = reassociation(op)
+    groups = groups_of(op)
 
     def kernel(value: Array) -> Array:
         return value.reshape([int(np.prod([value.shape[axis] for axis in group], dtype=np.int64)) for group in groups])
 
     return kernel
-
-
-def reassociation(op: mlir.Operation) -> list[list[int]]:
-    """The groups of dimensions of a `collapse_shape` or `expand_shape`."""
-    return [[axis.value for axis in group] for group in op.attributes["reassociation"]]
 
 
 @evaluates("tensor.expand_shape")

@@ -151,6 +151,14 @@ def clone_with(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> mlir
     return copy
 
 
+def replace_op(op: mlir.Operation, *values: mlir.Value) -> None:
+    """Replace the results of an operation, or the only one that is used, by values, and erase it."""
+    assert len(values) in (1, len(op.results)), op.name
+    for result, value in zip(op.results, values):
+        result.replace_all_uses_with(value)
+    op.erase()
+
+
 def has_op(op: mlir.Operation, names: Iterable[str]) -> bool:
     """True if an operation of one of these names is nested in `op`."""
     return bool(_inner_first(op, names))

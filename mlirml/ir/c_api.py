@@ -33,8 +33,7 @@ def _get_pointer() -> Any:
 
 def address_of(operation: mlir.Operation) -> int:
     """The address of an operation."""
-    address: int = _get_pointer()(operation._CAPIPtr, b"torch_mlir.ir.Operation._CAPIPtr")
-    return address
+    return _get_pointer()(operation._CAPIPtr, b"torch_mlir.ir.Operation._CAPIPtr")
 
 
 @cache
@@ -51,8 +50,7 @@ def census(operation: mlir.Operation) -> dict[str, int]:
     So it does for values that are arrays of bools in memory, `!memref<i1>`, and tensors of rank 0, `!tensor<0d>`; a
     discardable attribute that some operation has is a name as well: `#mlirml.flush_denormals`.
     """
-    found: dict[str, int] = _connected().census(address_of(operation))
-    return found
+    return _connected().census(address_of(operation))
 
 
 def has_captures(operation: mlir.Operation) -> bool:

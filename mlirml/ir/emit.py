@@ -147,6 +147,15 @@ def conditional(
     return list(op.results)
 
 
+def only_element(tensor: mlir.Value) -> mlir.Value:
+    """The element of a tensor of rank 0."""
+    return value("tensor.extract", [tensor], tensor.type.element_type)
+
+
+def memref_dim(memref: mlir.Value, dim: int) -> mlir.Value:
+    return value("memref.dim", [memref, index(dim)], mlir.IndexType.get())
+
+
 def segments(*sizes: int) -> mlir.DenseI32ArrayAttr:
     return mlir.DenseI32ArrayAttr.get(list(sizes))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir
+from mlirml.ir.bindings import block_ops, defining_op, mlir, replace_op
 
 _DYNAMIC = (mlir.ShapedType.get_dynamic_size(), -(2**63))
 
@@ -100,8 +100,7 @@ class Scalars:
         if indices is None:
             return False
         stored = emit.value("tensor.insert", [self.scalar(source), target, *map(self.index, indices)], target.type)
-        op.results[0].replace_all_uses_with(stored)
-        op.erase()
+        replace_op(op, stored)
         return True
 
     def replace(self, op: mlir.Operation) -> None:

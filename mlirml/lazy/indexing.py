@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +50,16 @@ class At:
         raise immutable()
 
 
+def _updating(name: str, doc: str) -> Callable[[Elements, Any], Array]:
+    """The method that updates elements as that of compiled functions does."""
+
+    def update(self: Elements, values: Any) -> Array:
+        return self._updated(name, values)
+
+    update.__name__, update.__doc__ = name, doc
+    return update
+
+
 class Elements:
     """The elements of an array at an index; each method returns a new array, as in compiled functions."""
 
@@ -62,37 +72,14 @@ class Elements:
         """A copy of the elements."""
         return self._array[self._index]
 
-    def set(self, values: Any) -> Array:
-        """The elements replaced; of repeated positions the last one wins."""
-        return self._updated("set", values)
-
-    def add(self, values: Any) -> Array:
-        """Values added to the elements."""
-        return self._updated("add", values)
-
-    def subtract(self, values: Any) -> Array:
-        """Values subtracted from the elements."""
-        return self._updated("subtract", values)
-
-    def multiply(self, values: Any) -> Array:
-        """The elements multiplied by values."""
-        return self._updated("multiply", values)
-
-    def divide(self, values: Any) -> Array:
-        """The elements divided by values."""
-        return self._updated("divide", values)
-
-    def power(self, values: Any) -> Array:
-        """The elements to the power of values."""
-        return self._updated("power", values)
-
-    def min(self, values: Any) -> Array:
-        """The smaller of the elements and the values."""
-        return self._updated("min", values)
-
-    def max(self, values: Any) -> Array:
-        """The larger of the elements and the values."""
-        return self._updated("max", values)
+    set = _updating("set", "The elements replaced; of repeated positions the last one wins.")
+    add = _updating("add", "Values added to the elements.")
+    subtract = _updating("subtract", "Values subtracted from the elements.")
+    multiply = _updating("multiply", "The elements multiplied by values.")
+    divide = _updating("divide", "The elements divided by values.")
+    power = _updating("power", "The elements to the power of values.")
+    min = _updating("min", "The smaller of the elements and the values.")
+    max = _updating("max", "The larger of the elements and the values.")
 
     @without_own_frames
     def _updated(self, name: str, values: Any) -> Array:
@@ -107,8 +94,7 @@ class Elements:
         else:
             operands += found[1]
             call = _call(name, found[0], False, of_values)
-        result: Array = gathered(call, tuple(operands))
-        return result
+        return gathered(call, tuple(operands))
 
 
 def _basic(shape: tuple[int, ...], index: Any) -> tuple[Any, list[int]] | None:

@@ -111,8 +111,7 @@ class Family:
             if program is None:
                 return self._first_run(numbers, leaves)
         self._last = numbers
-        results: list[Any] = program(*leaves, *(numbers[i] for i in sorted(self._dynamic)))
-        return results
+        return program(*leaves, *(numbers[i] for i in sorted(self._dynamic)))
 
     def _key(self, numbers: Sequence[Any]) -> Any:
         dynamic = self._dynamic

@@ -13,6 +13,7 @@ from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
+from mlirml.ops.functions import library
 from mlirml.ops.reductions import normalized_axes
 from mlirml.special.floats import as_array
 
@@ -26,15 +27,18 @@ PADDINGS = {
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def public(function: _Function) -> _Function:
-    """The function, whose errors are at the user's line."""
+def public(*derivatives: str, **options: Any) -> Callable[[_Function], _Function]:
+    """Decorator: enter the record of a function (`mlirml.ops.functions`), whose errors are at the user's line."""
 
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with at_user_line():
-            return function(*args, **kwargs)
+    def enter(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with at_user_line():
+                return function(*args, **kwargs)
 
-    return cast(_Function, call)
+        return cast(_Function, library("mlirml.ndimage", *derivatives, **options)(call))
+
+    return enter
 
 
 def taken(x: Any, positions: Any, axis: int) -> Any:

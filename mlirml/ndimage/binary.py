@@ -24,6 +24,11 @@ from mlirml.ops.functions import library
 from mlirml.ops.registry import BOOL
 from mlirml.special.floats import as_array
 
+__all__ = [
+    "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_opening", "binary_propagation",
+    "generate_binary_structure",
+]  # fmt: skip
+
 _FEW = 3
 """The greatest number of iterations that are written out."""
 
@@ -109,8 +114,7 @@ def _step(x: Any, structure: np.ndarray, margins: dict[int, tuple[int, int]], bo
     return result if len(margins) and padded is not x else result.copy()
 
 
-@library("mlirml.ndimage", dtypes=BOOL)
-@public
+@public(dtypes=BOOL)
 def binary_erosion(
     input: Any, structure: Any = None, iterations: int = 1, mask: Any = None, output: Any = None,
     border_value: int = 0, origin: Any = 0, brute_force: bool = False, *, axes: Any = None,
@@ -122,8 +126,7 @@ def binary_erosion(
     return _changed("binary_erosion", input, structure, iterations, mask, output, border_value, origin, axes, False)
 
 
-@library("mlirml.ndimage", dtypes=BOOL)
-@public
+@public(dtypes=BOOL)
 def binary_dilation(
     input: Any, structure: Any = None, iterations: int = 1, mask: Any = None, output: Any = None,
     border_value: int = 0, origin: Any = 0, brute_force: bool = False, *, axes: Any = None,
@@ -161,8 +164,7 @@ def binary_propagation(
     return binary_dilation(input, structure, -1, mask, output, border_value, origin, axes=axes)
 
 
-@library("mlirml.ndimage", dtypes=BOOL)
-@public
+@public(dtypes=BOOL)
 def binary_fill_holes(
     input: Any, structure: Any = None, output: Any = None, origin: Any = 0, *, axes: Any = None
 ) -> Any:

@@ -11,9 +11,10 @@ from mlirml.errors import ShapeError
 from mlirml.frontend import control
 from mlirml.frontend.current import current_trace
 from mlirml.ndimage.arguments import for_each, public, taken
-from mlirml.ops.functions import library
 from mlirml.ops.registry import BOOL
 from mlirml.special.floats import as_array
+
+__all__ = ["distance_transform_bf", "distance_transform_cdt", "distance_transform_edt"]
 
 _METRICS = {"taxicab": False, "cityblock": False, "manhattan": False, "chessboard": True}
 """The metrics of integers, and whether diagonal neighbours are at distance 1."""
@@ -149,8 +150,7 @@ def _euclidean(x: Any, steps: tuple[float, ...]) -> tuple[Any, Any]:
     return squared, nearest
 
 
-@library("mlirml.ndimage", dtypes=BOOL)
-@public
+@public(dtypes=BOOL)
 def distance_transform_edt(
     input: Any, sampling: Any = None, return_distances: bool = True, return_indices: bool = False,
     distances: Any = None, indices: Any = None,
@@ -192,8 +192,7 @@ def _stored(x: Any, array: Any) -> list[Any]:
     return []
 
 
-@library("mlirml.ndimage", dtypes=BOOL)
-@public
+@public(dtypes=BOOL)
 def distance_transform_cdt(input: Any, metric: str = "chessboard") -> Any:
     """The number of steps from the nearest zero as i32, -1 where there is none.
 
@@ -252,8 +251,7 @@ def _with_diagonal_steps(steps: Any, axis: int, far: int) -> Any:
     return np.moveaxis(found, 0, axis)
 
 
-@library("mlirml.ndimage", dtypes=BOOL)
-@public
+@public(dtypes=BOOL)
 def distance_transform_bf(input: Any, metric: str = "euclidean", sampling: Any = None) -> Any:
     """The distance of each element from the nearest zero in the metric "euclidean", "taxicab" or "chessboard"."""
     if metric == "euclidean":

@@ -28,8 +28,9 @@ from mlirml.ndimage.arguments import (
     working_dtype,
 )
 from mlirml.ndimage.splines import checked_order, continued, filtered, mapped, weights
-from mlirml.ops.functions import library
 from mlirml.special.floats import as_array
+
+__all__ = ["affine_transform", "map_coordinates", "rotate", "shift", "zoom"]
 
 _MOST_TAPS = 16
 """The greatest number of elements that each are a term of a sum that is written out."""
@@ -200,8 +201,7 @@ def _floats(x: Any) -> Any:
     return x if x.dtype.kind == "f" and x.dtype.itemsize > 2 else x.astype(np.float64)
 
 
-@library("mlirml.ndimage", "input", "coordinates")
-@public
+@public("input", "coordinates")
 def map_coordinates(
     input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
     prefilter: bool = True,
@@ -233,8 +233,7 @@ def _resampled(x: Any, coordinates: list[Any], order: int, mode: str, cval: Any,
     return _finished(_along_axes(x, [c + margin for c in coordinates], order, mode, cval), out)
 
 
-@library("mlirml.ndimage", "input", "shift")
-@public
+@public("input", "shift")
 def shift(
     input: Any, shift: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
     prefilter: bool = True,
@@ -247,8 +246,7 @@ def shift(
     return _resampled(x, places, order, mode, cval, margin, out)
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def zoom(
     input: Any, zoom: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
     prefilter: bool = True, *, grid_mode: bool = False,
@@ -275,8 +273,7 @@ def zoom(
     return _resampled(x, places, order, mode, cval, margin, out)
 
 
-@library("mlirml.ndimage", "input", "matrix", "offset")
-@public
+@public("input", "matrix", "offset")
 def affine_transform(
     input: Any, matrix: Any, offset: Any = 0.0, output_shape: Any = None, output: Any = None, order: int = 3,
     mode: str = "constant", cval: Any = 0.0, prefilter: bool = True,
@@ -327,8 +324,7 @@ def _quarter(angle: Any) -> tuple[Any, Any]:
     return np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
 
 
-@library("mlirml.ndimage", "input", "angle")
-@public
+@public("input", "angle")
 def rotate(
     input: Any, angle: Any, axes: Any = (1, 0), reshape: bool = True, output: Any = None, order: int = 3,
     mode: str = "constant", cval: Any = 0.0, prefilter: bool = True,

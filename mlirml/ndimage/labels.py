@@ -15,9 +15,13 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.ndimage.arguments import integer, public, stored_into, taken
 from mlirml.ndimage.binary import generate_binary_structure
-from mlirml.ops.functions import library
 from mlirml.ops.registry import BOOL
 from mlirml.special.floats import as_array
+
+__all__ = [
+    "center_of_mass", "histogram", "label", "maximum", "mean", "minimum", "standard_deviation", "sum_labels",
+    "variance",
+]  # fmt: skip
 
 
 def _offsets(name: str, structure: Any, rank: int) -> list[tuple[int, ...]]:
@@ -104,8 +108,7 @@ def _by_unions(start: Any, member: Any, offsets: list[tuple[int, ...]], sentinel
     return control.fori_loop(0, size, flatten, parent)[:size].reshape(shape)
 
 
-@library("mlirml.ndimage", dtypes=BOOL)
-@public
+@public(dtypes=BOOL)
 def label(input: Any, structure: Any = None, output: Any = None) -> Any:
     """The connected components of elements other than zero, numbered from 1 on, and their number.
 
@@ -214,8 +217,7 @@ def _regions(name: str, input: Any, labels: Any, index: Any) -> _Regions:
     return _Regions(x, None, place, flat, asked.shape)
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The sum of the elements whose label is `index`, for each of a static sequence of labels.
 
@@ -225,8 +227,7 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     return regions.sums(regions.x)
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The mean of the elements with each label, NaN where there are none; parameters are those of `sum_labels`."""
     regions = _regions("mean", input, labels, index)
@@ -239,15 +240,13 @@ def _variance(regions: _Regions) -> Any:
     return regions.sums((regions.x - regions.of_elements(centre)) ** 2) / counts
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The variance of the elements with each label; parameters are those of `sum_labels`."""
     return _variance(_regions("variance", input, labels, index))
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The root of the variance of the elements with each label; parameters are those of `sum_labels`."""
     return np.sqrt(_variance(_regions("standard_deviation", input, labels, index)))
@@ -261,22 +260,19 @@ def _greatest(dtype: Any) -> Any:
     return math.inf if dtype.kind not in "biu" else True if dtype.kind == "b" else np.iinfo(dtype).max
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The least element with each label, 0 where there is none; parameters are those of `sum_labels`."""
     return _regions("minimum", input, labels, index).ends(np.minimum, _greatest)
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The greatest element with each label, 0 where there is none; parameters are those of `sum_labels`."""
     return _regions("maximum", input, labels, index).ends(np.maximum, _least)
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The mean index along each axis, weighted by the elements with a label: a tuple, or a list of one for each label.
 
@@ -292,8 +288,7 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     return [tuple(row) for row in zip(*(part.reshape(-1) for part in found))]
 
 
-@library("mlirml.ndimage")
-@public
+@public()
 def histogram(input: Any, min: Any, max: Any, bins: int, labels: Any = None, index: Any = None) -> Any:
     """The numbers of elements with each label in `bins` intervals of equal width from `min` to `max`, as integers.
 

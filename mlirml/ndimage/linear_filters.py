@@ -30,8 +30,13 @@ from mlirml.ndimage.arguments import (
     window,
 )
 from mlirml.ndimage.windows import combined
-from mlirml.ops.functions import library
 from mlirml.special.floats import as_array
+
+__all__ = [
+    "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
+    "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "prewitt", "sobel", "uniform_filter",
+    "uniform_filter1d",
+]  # fmt: skip
 
 _FEW = 21
 """The greatest number of weights of which each is a slice of its own."""
@@ -106,8 +111,7 @@ def _symmetry(weights: Any) -> int:
     return 0
 
 
-@library("mlirml.ndimage", "input", "weights")
-@public
+@public("input", "weights")
 def correlate1d(
     input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
     origin: int = 0,
@@ -119,8 +123,7 @@ def correlate1d(
     return out.store(_line(x, w, checked_axis(out.name, x, axis), mode, cval, origin, out))
 
 
-@library("mlirml.ndimage", "input", "weights")
-@public
+@public("input", "weights")
 def convolve1d(
     input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
     origin: int = 0,
@@ -176,8 +179,7 @@ def _by_convolution(padded: Any, weights: Any, axes: tuple[int, ...]) -> Any:
     return np.moveaxis(found.reshape((*batch, *found.shape[2:])), last, axes)
 
 
-@library("mlirml.ndimage", "input", "weights")
-@public
+@public("input", "weights")
 def correlate(
     input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,
@@ -191,8 +193,7 @@ def correlate(
     return out.store(_correlated(x, w, mode, cval, origins, chosen, out))
 
 
-@library("mlirml.ndimage", "input", "weights")
-@public
+@public("input", "weights")
 def convolve(
     input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,
@@ -232,8 +233,7 @@ def _kernel(name: str, sigma: Any, order: int, truncate: float, radius: Any) -> 
     return (sum(c * x**k for k, c in enumerate(factor)) * weights)[::-1]
 
 
-@library("mlirml.ndimage", "input", "sigma")
-@public
+@public("input", "sigma")
 def gaussian_filter1d(
     input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect",
     cval: Any = 0.0, truncate: float = 4.0, *, radius: Any = None,
@@ -247,8 +247,7 @@ def gaussian_filter1d(
     return out.store(_line(x, weights, checked_axis(out.name, x, axis), mode, cval, 0, out))
 
 
-@library("mlirml.ndimage", "input", "sigma")
-@public
+@public("input", "sigma")
 def gaussian_filter(
     input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
     truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
@@ -275,15 +274,13 @@ def _derivative(name: str, sides: list[float], input: Any, axis: int, output: An
     return out.store(result)
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def sobel(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
     """Differences along an axis, smoothed with weights 1, 2, 1 along the others."""
     return _derivative("sobel", [1.0, 2.0, 1.0], input, axis, output, mode, cval)
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
     """Differences along an axis, smoothed with weights 1, 1, 1 along the others."""
     return _derivative("prewitt", [1.0, 1.0, 1.0], input, axis, output, mode, cval)
@@ -300,8 +297,7 @@ def _over_axes(x: Any, out: Output, axes: Any, mode: Any, term: Callable[..., An
     return out.cast(x) if total is None else total
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
     """The sum of second differences along axes."""
     x, out = prepared("laplace", input, output)
@@ -322,8 +318,7 @@ def _smooth_derivative(
     return gaussian_filter(x, sigma, order, out.dtype, modes, cval, truncate, radius=radius, axes=chosen)
 
 
-@library("mlirml.ndimage", "input", "sigma")
-@public
+@public("input", "sigma")
 def gaussian_laplace(
     input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None,
     **kwargs: Any,
@@ -337,8 +332,7 @@ def gaussian_laplace(
     return out.store(_over_axes(x, out, axes, mode, term))
 
 
-@library("mlirml.ndimage", "input", "sigma")
-@public
+@public("input", "sigma")
 def gaussian_gradient_magnitude(
     input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None,
     **kwargs: Any,
@@ -365,8 +359,7 @@ def _mean(x: Any, size: Any, axis: int, mode: str, cval: Any, origin: int, out: 
     return out.cast(combined(np.add, padded, axis, size) / size)
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def uniform_filter1d(
     input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
     origin: int = 0,
@@ -376,8 +369,7 @@ def uniform_filter1d(
     return out.store(_mean(x, size, checked_axis(out.name, x, axis), mode, cval, origin, out))
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def uniform_filter(
     input: Any, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,

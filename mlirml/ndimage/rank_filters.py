@@ -33,6 +33,11 @@ from mlirml.ndimage.windows import combined
 from mlirml.ops.functions import library
 from mlirml.special.floats import as_array
 
+__all__ = [
+    "grey_closing", "grey_dilation", "grey_erosion", "grey_opening", "maximum_filter", "maximum_filter1d",
+    "median_filter", "minimum_filter", "minimum_filter1d", "morphological_gradient", "percentile_filter", "rank_filter",
+]  # fmt: skip
+
 _MOST_IN_NETWORKS = 49
 
 
@@ -65,8 +70,7 @@ def _extremum1d(
     return out.store(_extremum(x, size, checked_axis(name, x, axis), mode, cval, origin, out, largest))
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def maximum_filter1d(
     input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
     origin: int = 0,
@@ -75,8 +79,7 @@ def maximum_filter1d(
     return _extremum1d("maximum_filter1d", input, size, axis, output, mode, cval, origin, True)
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def minimum_filter1d(
     input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
     origin: int = 0,
@@ -160,8 +163,7 @@ def _extremum_of_window(
     return out.cast(result)
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def maximum_filter(
     input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
     origin: Any = 0, *, axes: Any = None,
@@ -171,8 +173,7 @@ def maximum_filter(
     return out.store(_extremum_of_window(x, size, footprint, None, mode, cval, origin, axes, out, True))
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def minimum_filter(
     input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
     origin: Any = 0, *, axes: Any = None,
@@ -182,8 +183,7 @@ def minimum_filter(
     return out.store(_extremum_of_window(x, size, footprint, None, mode, cval, origin, axes, out, False))
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def grey_erosion(
     input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
     mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
@@ -193,8 +193,7 @@ def grey_erosion(
     return out.store(_extremum_of_window(x, size, footprint, structure, mode, cval, origin, axes, out, False))
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def grey_dilation(
     input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
     mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
@@ -233,8 +232,7 @@ def grey_closing(
     return grey_erosion(dilated, size, footprint, structure, output, mode, cval, origin, axes=axes)
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def morphological_gradient(
     input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
     mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
@@ -310,8 +308,7 @@ def _ranked(
     return out.store(_element_of_rank(taps, found))
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def rank_filter(
     input: Any, rank: int, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
     cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
@@ -325,8 +322,7 @@ def rank_filter(
     return _ranked(input, position, size, footprint, output, mode, cval, origin, axes, "rank_filter")
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def median_filter(
     input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
     origin: Any = 0, *, axes: Any = None,
@@ -339,8 +335,7 @@ def median_filter(
     return _ranked(input, position, size, footprint, output, mode, cval, origin, axes, "median_filter")
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def percentile_filter(
     input: Any, percentile: float, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
     cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,

@@ -20,7 +20,8 @@ from mlirml.ndimage.arguments import (
     public,
     working_dtype,
 )
-from mlirml.ops.functions import library
+
+__all__ = ["spline_filter", "spline_filter1d"]
 
 _POLES = {
     2: (math.sqrt(8) - 3,),
@@ -85,8 +86,7 @@ def filtered(x: Any, rank: int, order: int, mode: str) -> Any:
     return x
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror") -> Any:
     """The coefficients of the spline of an order through the elements along an axis."""
     x, out = prepared("spline_filter1d", input, output)
@@ -94,8 +94,7 @@ def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np
     return out.store(coefficients(_as_floats(x, out), order, checked_axis(out.name, x, axis), mode))
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
     """The coefficients of the spline of an order through the elements, along all axes."""
     x, out = prepared("spline_filter", input, output)

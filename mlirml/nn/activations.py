@@ -12,6 +12,12 @@ from mlirml.nn.define import as_array, axis_of, composite, floats, from_record, 
 from mlirml.ops import activations  # noqa: F401  (makes the record of gelu)
 from mlirml.ops.registry import NUMBERS
 
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_sigmoid",
+    "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softplus", "softshrink", "softsign", "tanh",
+    "tanhshrink", "threshold",
+]  # fmt: skip
+
 # Klambauer, Unterthiner, Mayr and Hochreiter, "Self-normalizing neural networks", equation 2 and appendix 1.
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 

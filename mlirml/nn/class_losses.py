@@ -13,6 +13,11 @@ from mlirml.nn.define import as_array, composite, floats, known, rounded, shown,
 from mlirml.nn.losses import reduced
 from mlirml.nn.normalizations import log_probabilities
 
+__all__ = [
+    "cross_entropy", "ctc_loss", "gaussian_nll_loss", "multi_margin_loss", "multilabel_margin_loss", "nll_loss",
+    "poisson_nll_loss",
+]  # fmt: skip
+
 
 def _classes(name: str, target: Any, shape: tuple[int, ...]) -> Any:
     """A target that holds a class for each element of `shape`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -13,7 +13,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
 from mlirml.ir.text.dtypes import describe, is_float
-from mlirml.ops.registry import FLOATS, NN, OpDef, define
+from mlirml.ops.registry import FLOATS, NN, OpDef, define, named
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,6 +58,14 @@ def composite(*, dtypes: tuple[str, ...] = FLOATS, **options: Any) -> Callable[[
         return cast(F, call)
 
     return decorate
+
+
+def composites(
+    function: Callable[..., Any], names: str, docs: Mapping[int, str], **options: Any
+) -> Iterator[Callable[..., Any]]:
+    """The functions `function(name, rank, ...)`, one for each rank with a docstring; `names` has {} for the rank."""
+    for rank, doc in docs.items():
+        yield composite(**options)(named(function, names.format(rank), doc, names.format(rank), rank))
 
 
 def as_array(x: Any) -> Any:

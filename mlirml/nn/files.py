@@ -17,7 +17,10 @@ from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.user_objects import attributes_of
 from mlirml.ir.text.dtypes import describe
+from mlirml.nn.define import shown
 from mlirml.runtime.array import Array, put
+
+__all__ = ["load", "save"]
 
 _NUMBERS = (bool, int, float)
 _DTYPES: dict[str, Any] = {
@@ -182,11 +185,11 @@ def _fitting(name: str, leaf: Any, array: np.ndarray) -> Any:
     old = leaf if isinstance(leaf, Array) else np.asarray(leaf)
     if tuple(old.shape) != array.shape:
         raise ShapeError(
-            f"load: `{name}` is {describe(array.shape, array.dtype)} in the file, and {_shown(old)} in the structure"
+            f"load: `{name}` is {describe(array.shape, array.dtype)} in the file, and {shown(old)} in the structure"
         )
     if old.dtype.newbyteorder("=") != array.dtype:
         raise DTypeError(
-            f"load: `{name}` is {describe(array.shape, array.dtype)} in the file, and {_shown(old)} in the structure",
+            f"load: `{name}` is {describe(array.shape, array.dtype)} in the file, and {shown(old)} in the structure",
             help="load the arrays alone, `load(path)`, and convert them",
         )
     if isinstance(leaf, Array):
@@ -194,7 +197,3 @@ def _fitting(name: str, leaf: Any, array: np.ndarray) -> Any:
     if isinstance(leaf, _NUMBERS):
         return type(leaf)(array)
     return array[()] if isinstance(leaf, np.generic) else array.astype(old.dtype, copy=False)
-
-
-def _shown(array: Any) -> str:
-    return describe(tuple(array.shape), array.dtype)

@@ -10,11 +10,18 @@ import numpy as np
 from mlirml import random
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.current import current_trace
-from mlirml.nn.define import as_array, composite, floats, known, refuse_random, rounded, shown
+from mlirml.nn.define import as_array, composites, floats, known, refuse_random, rounded, shown
 from mlirml.nn.pooling import cell_counts
 from mlirml.ops.pooling import geometry
 from mlirml.ops.registry import NUMBERS
 from mlirml.ops.windows import Window, per_dimension, positive
+
+__all__ = [
+    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d_with_indices",
+    "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices", "max_pool1d_with_indices", "max_pool2d_with_indices",
+    "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+]  # fmt: skip
 
 
 def _taps(windows: tuple[Window, ...]) -> np.ndarray:
@@ -37,12 +44,6 @@ def _combined(sizes: tuple[int, ...], axes: list[np.ndarray]) -> np.ndarray:
     return flat
 
 
-def _max_with_indices(name: str, rank: int, input: Any, *options: Any) -> tuple[Any, Any]:
-    x = as_array(input)
-    windows = geometry(name, rank, x, *options, floats=False)
-    return _largest(x, _taps(windows), tuple(w.count for w in windows))
-
-
 def _largest(x: Any, taps: np.ndarray, counts: tuple[int, ...]) -> tuple[Any, Any]:
     """The largest elements of the windows at `taps`, and their flat positions."""
     rank = len(counts)
@@ -55,28 +56,31 @@ def _largest(x: Any, taps: np.ndarray, counts: tuple[int, ...]) -> tuple[Any, An
     return largest.reshape(*front, *counts), indices.reshape(*front, *counts)
 
 
-@composite(dtypes=NUMBERS)
-def max_pool1d_with_indices(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+def _max_with_indices(
+    name: str,
+    rank: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
 ) -> tuple[Any, Any]:
-    """`max_pool1d`, and the positions of its elements: i64, counted along L."""
-    return _max_with_indices("max_pool1d_with_indices", 1, input, kernel_size, stride, padding, dilation, ceil_mode)
+    x = as_array(input)
+    windows = geometry(name, rank, x, kernel_size, stride, padding, dilation, ceil_mode, floats=False)
+    return _largest(x, _taps(windows), tuple(w.count for w in windows))
 
 
-@composite(dtypes=NUMBERS)
-def max_pool2d_with_indices(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> tuple[Any, Any]:
-    """`max_pool2d`, and the positions of its elements: i64, counted along H and W as one dimension."""
-    return _max_with_indices("max_pool2d_with_indices", 2, input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-@composite(dtypes=NUMBERS)
-def max_pool3d_with_indices(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> tuple[Any, Any]:
-    """`max_pool3d`, and the positions of its elements: i64, counted along D, H and W as one dimension."""
-    return _max_with_indices("max_pool3d_with_indices", 3, input, kernel_size, stride, padding, dilation, ceil_mode)
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = composites(
+    _max_with_indices,
+    "max_pool{}d_with_indices",
+    {
+        1: "`max_pool1d`, and the positions of its elements: i64, counted along L.",
+        2: "`max_pool2d`, and the positions of its elements: i64, counted along H and W as one dimension.",
+        3: "`max_pool3d`, and the positions of its elements: i64, counted along D, H and W as one dimension.",
+    },
+    dtypes=NUMBERS,
+)
 
 
 def _adaptive_max_with_indices(name: str, rank: int, input: Any, output_size: Any) -> tuple[Any, Any]:
@@ -93,22 +97,16 @@ def _adaptive_max_with_indices(name: str, rank: int, input: Any, output_size: An
     return _largest(x, _combined(sizes, axes), counts)
 
 
-@composite(dtypes=NUMBERS)
-def adaptive_max_pool1d_with_indices(input: Any, output_size: Any) -> tuple[Any, Any]:
-    """`adaptive_max_pool1d`, and the positions of its elements: i64, counted along L."""
-    return _adaptive_max_with_indices("adaptive_max_pool1d_with_indices", 1, input, output_size)
-
-
-@composite(dtypes=NUMBERS)
-def adaptive_max_pool2d_with_indices(input: Any, output_size: Any) -> tuple[Any, Any]:
-    """`adaptive_max_pool2d`, and the positions of its elements: i64, counted along H and W as one dimension."""
-    return _adaptive_max_with_indices("adaptive_max_pool2d_with_indices", 2, input, output_size)
-
-
-@composite(dtypes=NUMBERS)
-def adaptive_max_pool3d_with_indices(input: Any, output_size: Any) -> tuple[Any, Any]:
-    """`adaptive_max_pool3d`, and the positions of its elements: i64, counted along D, H and W as one dimension."""
-    return _adaptive_max_with_indices("adaptive_max_pool3d_with_indices", 3, input, output_size)
+adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices = composites(
+    _adaptive_max_with_indices,
+    "adaptive_max_pool{}d_with_indices",
+    {
+        1: "`adaptive_max_pool1d`, and the positions of its elements: i64, counted along L.",
+        2: "`adaptive_max_pool2d`, and the positions of its elements: i64, counted along H and W as one dimension.",
+        3: "`adaptive_max_pool3d`, and the positions of its elements: i64, counted along D, H and W as one dimension.",
+    },
+    dtypes=NUMBERS,
+)
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -118,7 +116,14 @@ def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 def _max_unpool(
-    name: str, rank: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any
+    name: str,
+    rank: int,
+    input: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
 ) -> Any:
     x, at = as_array(input), as_array(indices)
     if len(x.shape) not in (rank + 1, rank + 2) or tuple(at.shape) != tuple(x.shape):
@@ -147,36 +152,24 @@ def _max_unpool(
     return result.reshape(*front, *sizes)
 
 
-@composite(dtypes=NUMBERS)
-def max_unpool1d(
-    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
-    """Zeros with the elements of [N, C, L] at the positions that `max_pool1d_with_indices` returned.
+max_unpool1d, max_unpool2d, max_unpool3d = composites(
+    _max_unpool,
+    "max_unpool{}d",
+    {
+        1: """Zeros with the elements of [N, C, L] at the positions that `max_pool1d_with_indices` returned.
 
     `output_size` is that of the array which was pooled, where several have the same pooling. Raises
     `IndexOutOfBoundsError`, or `IndexError` on real arrays.
-    """
-    return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
-
-
-@composite(dtypes=NUMBERS)
-def max_unpool2d(
-    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
-    """As `max_unpool1d`, for [N, C, H, W]."""
-    return _max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
-
-
-@composite(dtypes=NUMBERS)
-def max_unpool3d(
-    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
-    """As `max_unpool1d`, for [N, C, D, H, W]."""
-    return _max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
+    """,
+        2: "As `max_unpool1d`, for [N, C, H, W].",
+        3: "As `max_unpool1d`, for [N, C, D, H, W].",
+    },
+    dtypes=NUMBERS,
+)
 
 
 def _fractional(
-    name: str, rank: int, input: Any, kernel_size: Any, output_size: Any, samples: Any, key: Any
+    name: str, rank: int, input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None
 ) -> tuple[Any, Any]:
     """The largest elements, and their flat positions."""
     (x,), dtype = floats(name, input)
@@ -212,33 +205,31 @@ def _fractional(
     return rounded(np.max(gathered, axis=-1), dtype), np.take_along_axis(flat, chosen, axis=-1)[..., 0]
 
 
-@composite()
-def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None) -> Any:
-    """The largest elements of `output_size` windows of [N, C, H, W], whose distances are drawn by `key`.
+fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = composites(
+    _fractional,
+    "fractional_max_pool{}d_with_indices",
+    {
+        2: "`fractional_max_pool2d`, and the positions of its elements: i64, counted along H and W as one dimension.",
+        3: "`fractional_max_pool3d`, and the positions of its elements: i64, along D, H and W as one dimension.",
+    },
+)
+
+
+def _fractional_alone(
+    name: str, rank: int, input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None
+) -> Any:
+    return _fractional(name, rank, input, kernel_size, output_size, samples, key)[0]
+
+
+fractional_max_pool2d, fractional_max_pool3d = composites(
+    _fractional_alone,
+    "fractional_max_pool{}d",
+    {
+        2: """The largest elements of `output_size` windows of [N, C, H, W], whose distances are drawn by `key`.
 
     `samples` [N, C, 2], numbers of [0, 1) for W and H, take the key's place (Graham, "Fractional max-pooling", section
     2, with torch's sequence).
-    """
-    return _fractional("fractional_max_pool2d", 2, input, kernel_size, output_size, samples, key)[0]
-
-
-@composite()
-def fractional_max_pool2d_with_indices(
-    input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None
-) -> tuple[Any, Any]:
-    """`fractional_max_pool2d`, and the positions of its elements: i64, counted along H and W as one dimension."""
-    return _fractional("fractional_max_pool2d_with_indices", 2, input, kernel_size, output_size, samples, key)
-
-
-@composite()
-def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None) -> Any:
-    """As `fractional_max_pool2d`, for [N, C, D, H, W]; `samples` are [N, C, 3], for D, H and W."""
-    return _fractional("fractional_max_pool3d", 3, input, kernel_size, output_size, samples, key)[0]
-
-
-@composite()
-def fractional_max_pool3d_with_indices(
-    input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None
-) -> tuple[Any, Any]:
-    """`fractional_max_pool3d`, and the positions of its elements: i64, counted along D, H and W as one dimension."""
-    return _fractional("fractional_max_pool3d_with_indices", 3, input, kernel_size, output_size, samples, key)
+    """,
+        3: "As `fractional_max_pool2d`, for [N, C, D, H, W]; `samples` are [N, C, 3], for D, H and W.",
+    },
+)

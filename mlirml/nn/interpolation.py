@@ -11,6 +11,8 @@ from mlirml.errors import ShapeError
 from mlirml.nn.define import composite, floats, known, rounded, shown
 from mlirml.nn.pooling import cells_reduced
 
+__all__ = ["affine_grid", "grid_sample", "interpolate"]
+
 _RANKS = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
 _MODES = ("nearest", "nearest-exact", "area", *_RANKS)
 _CUBIC = -0.75

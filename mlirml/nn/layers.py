@@ -14,8 +14,13 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.transforms.derivatives import trace_stop_gradient
 from mlirml.ir.text.dtypes import is_float
-from mlirml.nn.define import as_array, composite, floats, known, refuse_random, rounded, shown, table
+from mlirml.nn.define import as_array, composite, composites, floats, known, refuse_random, rounded, shown, table
 from mlirml.ops.registry import INTEGERS
+
+__all__ = [
+    "alpha_dropout", "bilinear", "dropout", "dropout1d", "dropout2d", "dropout3d", "embedding", "embedding_bag",
+    "feature_alpha_dropout", "linear", "one_hot", "rotary_embedding", "scaled_dot_product_attention",
+]  # fmt: skip
 
 
 @composite(tolerance=16)
@@ -216,25 +221,20 @@ def _channels(name: str, x: Any, rank: int) -> tuple[int, ...]:
     return (*x.shape[: x.ndim - rank], *(1,) * rank)
 
 
-@composite()
-def dropout1d(input: Any, p: float = 0.5, training: bool = True, key: Any = None) -> Any:
-    """`dropout` of whole channels of [N, C, L]; N may be missing."""
+def _dropped_channels(name: str, rank: int, input: Any, p: float = 0.5, training: bool = True, key: Any = None) -> Any:
     x = as_array(input)
-    return _dropped("dropout1d", x, p, training, key, _channels("dropout1d", x, 1))
+    return _dropped(name, x, p, training, key, _channels(name, x, rank))
 
 
-@composite()
-def dropout2d(input: Any, p: float = 0.5, training: bool = True, key: Any = None) -> Any:
-    """`dropout` of whole channels of [N, C, H, W]; N may be missing."""
-    x = as_array(input)
-    return _dropped("dropout2d", x, p, training, key, _channels("dropout2d", x, 2))
-
-
-@composite()
-def dropout3d(input: Any, p: float = 0.5, training: bool = True, key: Any = None) -> Any:
-    """`dropout` of whole channels of [N, C, D, H, W]; N may be missing."""
-    x = as_array(input)
-    return _dropped("dropout3d", x, p, training, key, _channels("dropout3d", x, 3))
+dropout1d, dropout2d, dropout3d = composites(
+    _dropped_channels,
+    "dropout{}d",
+    {
+        1: "`dropout` of whole channels of [N, C, L]; N may be missing.",
+        2: "`dropout` of whole channels of [N, C, H, W]; N may be missing.",
+        3: "`dropout` of whole channels of [N, C, D, H, W]; N may be missing.",
+    },
+)
 
 
 _SATURATION = -1.7580993408473766

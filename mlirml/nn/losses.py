@@ -11,6 +11,13 @@ import numpy as np
 from mlirml.errors import ShapeError
 from mlirml.nn.define import as_array, axis_of, composite, floats, rounded, shown
 
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
+    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss",
+    "multilabel_soft_margin_loss", "pairwise_distance", "pdist", "smooth_l1_loss", "soft_margin_loss",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss",
+]  # fmt: skip
+
 
 def reduced(name: str, x: Any, reduction: str) -> Any:
     """The mean of x, its sum, or x itself, as `reduction` names it."""

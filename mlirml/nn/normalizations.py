@@ -14,6 +14,11 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.transforms.derivatives import trace_stop_gradient
 from mlirml.nn.define import as_array, axis_of, composite, floats, known, refuse_random, rounded, shown
 
+__all__ = [
+    "batch_norm", "group_norm", "gumbel_softmax", "instance_norm", "layer_norm", "local_response_norm", "log_softmax",
+    "logsumexp", "normalize", "rms_norm", "softmax", "softmin",
+]  # fmt: skip
+
 
 @composite(tolerance=8)
 def softmax(input: Any, dim: int = -1) -> Any:

@@ -9,10 +9,16 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
-from mlirml.nn.define import as_array, composite, floats, from_record, rounded, shown
+from mlirml.nn.define import as_array, composites, floats, from_record, rounded, shown
 from mlirml.ops import pooling  # noqa: F401  (makes the records)
 from mlirml.ops.registry import NUMBERS
 from mlirml.ops.windows import positive
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "max_pool1d", "max_pool2d", "max_pool3d",
+]  # fmt: skip
 
 max_pool1d = from_record("max_pool1d")
 max_pool2d = from_record("max_pool2d")
@@ -55,66 +61,65 @@ def cells_reduced(name: str, rank: int, x: Any, output_size: Any, reduce: Callab
     return x
 
 
-@composite(tolerance=8)
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
-    """The mean of each of `output_size` cells of [N, C, L]; None keeps the size."""
-    (x,), dtype = floats("adaptive_avg_pool1d", input)
-    return rounded(cells_reduced("adaptive_avg_pool1d", 1, x, output_size, np.mean), dtype)
+def _means_of_cells(name: str, rank: int, input: Any, output_size: Any) -> Any:
+    (x,), dtype = floats(name, input)
+    return rounded(cells_reduced(name, rank, x, output_size, np.mean), dtype)
 
 
-@composite(tolerance=8)
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
-    """The mean of each of `output_size` cells of [N, C, D, H, W], a number or three of them; None keeps a size."""
-    (x,), dtype = floats("adaptive_avg_pool3d", input)
-    return rounded(cells_reduced("adaptive_avg_pool3d", 3, x, output_size, np.mean), dtype)
+adaptive_avg_pool1d, adaptive_avg_pool3d = composites(
+    _means_of_cells,
+    "adaptive_avg_pool{}d",
+    {
+        1: "The mean of each of `output_size` cells of [N, C, L]; None keeps the size.",
+        3: "The mean of each of `output_size` cells of [N, C, D, H, W], a number or three of them; None keeps a size.",
+    },
+    tolerance=8,
+)
 
 
-@composite(dtypes=NUMBERS)
-def adaptive_max_pool1d(input: Any, output_size: Any) -> Any:
-    """The largest element of each of `output_size` cells of [N, C, L]; None keeps the size."""
-    return cells_reduced("adaptive_max_pool1d", 1, _ordered("adaptive_max_pool1d", input), output_size, np.max)
+def _largest_of_cells(name: str, rank: int, input: Any, output_size: Any) -> Any:
+    return cells_reduced(name, rank, _ordered(name, input), output_size, np.max)
 
 
-@composite(dtypes=NUMBERS)
-def adaptive_max_pool2d(input: Any, output_size: Any) -> Any:
-    """The largest element of each of `output_size` cells of [N, C, H, W], a number or a pair; None keeps a size."""
-    return cells_reduced("adaptive_max_pool2d", 2, _ordered("adaptive_max_pool2d", input), output_size, np.max)
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = composites(
+    _largest_of_cells,
+    "adaptive_max_pool{}d",
+    {
+        1: "The largest element of each of `output_size` cells of [N, C, L]; None keeps the size.",
+        2: "The largest element of each of `output_size` cells of [N, C, H, W], a number or a pair; None keeps a size.",
+        3: "The largest element of each of `output_size` cells of [N, C, D, H, W]; None keeps a size.",
+    },
+    dtypes=NUMBERS,
+)
 
 
-@composite(dtypes=NUMBERS)
-def adaptive_max_pool3d(input: Any, output_size: Any) -> Any:
-    """The largest element of each of `output_size` cells of [N, C, D, H, W]; None keeps a size."""
-    return cells_reduced("adaptive_max_pool3d", 3, _ordered("adaptive_max_pool3d", input), output_size, np.max)
-
-
-def _lp_pool(name: str, rank: int, x: Any, p: Any, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
-    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 < p < np.inf:
-        raise ShapeError(f"{name}: norm_type must be a positive number, got {p!r}")
+def _lp_pool(
+    name: str, rank: int, input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Any:
+    (x,), dtype = floats(name, input)
+    if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or not 0 < norm_type < np.inf:
+        raise ShapeError(f"{name}: norm_type must be a positive number, got {norm_type!r}")
     pool = (avg_pool1d, avg_pool2d, avg_pool3d)[rank - 1]
-    total = pool(x**p, kernel_size, stride, 0, ceil_mode) * math.prod(positive(name, "kernel_size", kernel_size, rank))
+    count = math.prod(positive(name, "kernel_size", kernel_size, rank))
+    total = pool(x**norm_type, kernel_size, stride, 0, ceil_mode) * count
     empty = total == 0  # where the root has no derivative, 0 is taken for it
-    return np.where(empty, 0, np.where(empty, 1, total) ** (1 / p))
+    return rounded(np.where(empty, 0, np.where(empty, 1, total) ** (1 / norm_type)), dtype)
 
 
-@composite(tolerance=64, domain=(0.5, 2.0))
-def lp_pool1d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
-    """sum(x ** norm_type) ** (1 / norm_type) of each window of [N, C, L]; `stride` is the kernel's size by default."""
-    (x,), dtype = floats("lp_pool1d", input)
-    return rounded(_lp_pool("lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode), dtype)
+lp_pool1d, lp_pool2d, lp_pool3d = composites(
+    _lp_pool,
+    "lp_pool{}d",
+    {
+        1: """sum(x ** norm_type) ** (1 / norm_type) of each window of [N, C, L].
 
-
-@composite(tolerance=64, domain=(0.5, 2.0))
-def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
-    """As `lp_pool1d`, over [N, C, H, W]."""
-    (x,), dtype = floats("lp_pool2d", input)
-    return rounded(_lp_pool("lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode), dtype)
-
-
-@composite(tolerance=64, domain=(0.5, 2.0))
-def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
-    """As `lp_pool1d`, over [N, C, D, H, W]."""
-    (x,), dtype = floats("lp_pool3d", input)
-    return rounded(_lp_pool("lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode), dtype)
+    `stride` is the kernel's size by default.
+    """,
+        2: "As `lp_pool1d`, over [N, C, H, W].",
+        3: "As `lp_pool1d`, over [N, C, D, H, W].",
+    },
+    tolerance=64,
+    domain=(0.5, 2.0),
+)
 
 
 def _ordered(name: str, input: Any) -> Any:

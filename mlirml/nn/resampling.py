@@ -10,6 +10,8 @@ from mlirml.errors import ShapeError
 from mlirml.nn.define import as_array, composite, floats, rounded, shown
 from mlirml.ops.registry import ALL, COMPLEX
 
+__all__ = ["channel_shuffle", "fold", "pad", "pixel_shuffle", "pixel_unshuffle", "unfold"]
+
 
 @composite(dtypes=ALL + COMPLEX)
 def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:

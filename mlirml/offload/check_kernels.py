@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterator
 
 from mlirml.analysis.shared_memory import shared_bytes
-from mlirml.core.dataclass import dataclass
 from mlirml.errors import PreconditionError, TargetError
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.ir.location import source_location
@@ -24,11 +23,9 @@ _SPLIT = "compute in several steps, so that fewer arrays meet in one, or compile
 
 
 @register
-@dataclass(frozen=True)
 class CheckKernelsPass(Pass):
     """Reject kernels that exceed the arrays, the shared memory or the threads of a block of a device."""
 
-    name = "mlirml-check-kernels"
     device: Device = Device()
 
     def run(self, module: mlir.Operation) -> None:

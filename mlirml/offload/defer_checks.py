@@ -40,11 +40,8 @@ class DeferrableCheck:
 
 
 @register
-@dataclass(frozen=True)
 class DeferChecksPass(Pass):
     """Defer checks of integers that kernels compute to the end of the call."""
-
-    name = "mlirml-defer-checks"
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
@@ -54,12 +51,11 @@ class DeferChecksPass(Pass):
         found = [match for op in ops if (match := match_check(op)) is not None]
         if not found:
             return
-        with module.context:
-            byte = mlir.IntegerType.get_signless(8)
-            slots = start.add_argument(mlir.MemRefType.get([SLOT_BYTES * len(found)], byte), main.location)
-            set_function_type(main)
-            entries = [defer(match, slots, SLOT_BYTES * number) for number, match in enumerate(found)]
-            main.attributes[DEFERRED_CHECKS] = mlir.ArrayAttr.get(entries)
+        byte = mlir.IntegerType.get_signless(8)
+        slots = start.add_argument(mlir.MemRefType.get([SLOT_BYTES * len(found)], byte), main.location)
+        set_function_type(main)
+        entries = [defer(match, slots, SLOT_BYTES * number) for number, match in enumerate(found)]
+        main.attributes[DEFERRED_CHECKS] = mlir.ArrayAttr.get(entries)
 
 
 def match_check(op: mlir.Operation) -> DeferrableCheck | None:

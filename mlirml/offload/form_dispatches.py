@@ -27,12 +27,20 @@ from mlirml.analysis.bounds import DYNAMIC, dims_of_slice, size_operand
 from mlirml.analysis.device_transforms import reason_not_to_transform
 from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.analysis.traits import RESHAPES
-from mlirml.analysis.values import is_within, walk
-from mlirml.core.dataclass import dataclass
+from mlirml.analysis.values import element_type, is_within, walk
 from mlirml.dialects.mlirml import DISPATCH, OF_DEVICES, WHY
 from mlirml.errors import TargetError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations, seen_through
+from mlirml.ir.bindings import (
+    block_ops,
+    clone_with,
+    defining_op,
+    main_function,
+    mlir,
+    operations,
+    replace_op,
+    seen_through,
+)
 from mlirml.ir.erase import is_unused
 from mlirml.ir.library_calls import TRANSFORMS
 from mlirml.ir.location import source_location
@@ -60,7 +68,6 @@ TILE_TYPES = ("f16", "bf16", "i8")
 
 
 @register
-@dataclass(frozen=True)
 class FormDispatchesPass(Pass):
     """Group operations on tensors into dispatch regions, one for each kernel.
 
@@ -69,42 +76,40 @@ class FormDispatchesPass(Pass):
     products of f32 use tensor cores.
     """
 
-    name = "mlirml-form-dispatches"
     device: Device = Device()
     tf32: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        with module.context:
-            pass_by_value(main, self.stays_on_host, self.lacks_number)
-            copy_returned_slices(main)
-            self.mark_host_scalars(main)
-            for block in tensor_blocks(main):
-                store_numbers(block)
-                split_wide(block, self.device.kernel_buffers, numbers=bool(self.device.buffers))
-                keep_in_known_sizes(block)
-                for op in block_ops(block):
-                    if is_work(op) and op.name not in OF_DEVICES and not self.is_tiny(op):
-                        self.check(op)
-                work = []
-                for op in [op for op in block_ops(block) if is_work(op)]:
-                    if reason := self.reason_to_stay(op):
-                        op.attributes[WHY] = mlir.StringAttr.get(reason)
-                    else:
-                        work.append(op)
-                groups = groups_of(
-                    work,
-                    self.device.kernel_buffers,
-                    tiles=[*TILE_TYPES, *["f32"] * self.tf32] if self.device.tile else [],
-                    processors=self.device.processors,
-                    numbers=bool(self.device.buffers),
-                )
-                for group in groups:
-                    wrap(group)
-            erase_unread(main)
-            for op in operations(main):
-                if ON_HOST in op.attributes:
-                    del op.attributes[ON_HOST]
+        pass_by_value(main, self.stays_on_host, self.lacks_number)
+        copy_returned_slices(main)
+        self.mark_host_scalars(main)
+        for block in tensor_blocks(main):
+            store_numbers(block)
+            split_wide(block, self.device.kernel_buffers, numbers=bool(self.device.buffers))
+            keep_in_known_sizes(block)
+            for op in block_ops(block):
+                if is_work(op) and op.name not in OF_DEVICES and not self.is_tiny(op):
+                    self.check(op)
+            work = []
+            for op in [op for op in block_ops(block) if is_work(op)]:
+                if reason := self.reason_to_stay(op):
+                    op.attributes[WHY] = mlir.StringAttr.get(reason)
+                else:
+                    work.append(op)
+            groups = groups_of(
+                work,
+                self.device.kernel_buffers,
+                tiles=[*TILE_TYPES, *["f32"] * self.tf32] if self.device.tile else [],
+                processors=self.device.processors,
+                numbers=bool(self.device.buffers),
+            )
+            for group in groups:
+                wrap(group)
+        erase_unread(main)
+        for op in operations(main):
+            if ON_HOST in op.attributes:
+                del op.attributes[ON_HOST]
 
     def mark_host_scalars(self, main: mlir.Operation) -> None:
         """Mark operations on scalars of types that the device lacks, so that they are not cloned into kernels."""
@@ -125,7 +130,7 @@ class FormDispatchesPass(Pass):
         for inner in operations(op):
             if inner.name in self.device.host_ops:
                 return f"the device has nothing for `{inner.name}`"
-            dtype = str(element(inner.results[0].type)) if inner.name.startswith(("arith.", "math.")) else ""
+            dtype = str(element_type(inner.results[0].type)) if inner.name.startswith(("arith.", "math.")) else ""
             if f"{inner.name}:{dtype}" in self.device.host_ops:
                 return f"the device has nothing for `{inner.name}` of {_NAMES.get(dtype, dtype)}"
         return ""
@@ -149,13 +154,13 @@ class FormDispatchesPass(Pass):
         """True for a rank-0 tensor of an element type that the device lacks."""
         if not self.device.dtypes or not is_number(value_type):
             return False
-        return str(element(value_type)) not in {*self.device.dtypes, "i1", "index"}
+        return str(element_type(value_type)) not in {*self.device.dtypes, "i1", "index"}
 
     def lacking(self, op: mlir.Operation) -> list[str]:
         """The element types of an operation that the device lacks."""
         if not self.device.dtypes:
             return []
-        dtypes = {str(element(v.type)) for inner in operations(op) for v in (*inner.operands, *inner.results)}
+        dtypes = {str(element_type(v.type)) for inner in operations(op) for v in (*inner.operands, *inner.results)}
         return sorted(dtypes - {*self.device.dtypes, "i1", "index"})
 
     def check(self, op: mlir.Operation) -> None:
@@ -195,11 +200,6 @@ def first_with(op: mlir.Operation, dtype: str) -> mlir.Operation:
         if inner != op and any(str(value.type) == dtype for value in (*inner.results, *inner.operands)):
             return inner
     return op
-
-
-def element(value_type: mlir.Type) -> mlir.Type:
-    """The element type of a tensor type; any other type itself."""
-    return value_type.element_type if isinstance(value_type, mlir.RankedTensorType) else value_type
 
 
 def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
@@ -271,8 +271,7 @@ def store_numbers(block: mlir.Block) -> None:
             one = mlir.RankedTensorType.get([1] * rank, number.type)
             small = emit.value("tensor.splat", [number], one)
             new = emit.insert_slice(small, into, indices)
-        op.results[0].replace_all_uses_with(new)
-        op.erase()
+        replace_op(op, new)
 
 
 def wrap(ops: Sequence[mlir.Operation]) -> mlir.Operation:

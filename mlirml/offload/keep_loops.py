@@ -53,24 +53,21 @@ class Cost:
 
 
 @register(when=ANY_LOOP)
-@dataclass(frozen=True)
 class KeepLoopsPass(Pass):
     """Keep loops on the host whose kernels cost less than their launches."""
 
-    name = "mlirml-keep-loops"
     device: Device = Device()
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        with module.context:
-            todo = [block for region in main.regions for block in region.blocks]
-            while todo:
-                for op in block_ops(todo.pop()):
-                    if op.name not in CONTROL or is_ordered(op):
-                        continue
-                    if op.name in SEQUENTIAL_LOOPS and self.keeps(op):
-                        continue
-                    todo += [block for region in op.regions for block in region.blocks]
+        todo = [block for region in main.regions for block in region.blocks]
+        while todo:
+            for op in block_ops(todo.pop()):
+                if op.name not in CONTROL or is_ordered(op):
+                    continue
+                if op.name in SEQUENTIAL_LOOPS and self.keeps(op):
+                    continue
+                todo += [block for region in op.regions for block in region.blocks]
 
     def keeps(self, loop: mlir.Operation) -> bool:
         """Give a loop the reason to stay on the host; False if it has none."""

@@ -13,27 +13,22 @@ After:
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import KERNEL, LAUNCH
 from mlirml.ir.bindings import block_ops, callee_of, clone_with, main_function, mlir, named_function, operations
 from mlirml.passes import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class LinkKernelsPass(Pass):
     """Inline the functions that launch kernels into @main."""
 
-    name = "mlirml-link-kernels"
-
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        with module.context:
-            for call in [op for op in operations(main) if op.name == "func.call" and KERNEL in op.attributes]:
-                inline(call, named_function(module, callee_of(call)))
-            for op in block_ops(module.regions[0].blocks[0]):
-                if op.name == "func.func" and mlir.StringAttr(op.attributes["sym_name"]).value.endswith(LAUNCH):
-                    op.erase()
+        for call in [op for op in operations(main) if op.name == "func.call" and KERNEL in op.attributes]:
+            inline(call, named_function(module, callee_of(call)))
+        for op in block_ops(module.regions[0].blocks[0]):
+            if op.name == "func.func" and mlir.StringAttr(op.attributes["sym_name"]).value.endswith(LAUNCH):
+                op.erase()
 
 
 def inline(call: mlir.Operation, function: mlir.Operation) -> None:

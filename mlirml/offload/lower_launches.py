@@ -26,7 +26,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from mlirml.analysis.memory import uses_of
 from mlirml.analysis.shared_memory import dynamic_bytes
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import KERNELS, TILE
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, main_function, mlir, operations, set_function_type
@@ -40,17 +39,14 @@ RUNTIME = frozenset([LAUNCH_KERNEL, MEMCPY])
 
 
 @register
-@dataclass(frozen=True)
 class LowerLaunchesPass(Pass):
     """Replace launches and copies by calls of the runtime."""
-
-    name = "mlirml-lower-launches"
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         ops = [op for op in operations(main) if op.name in ("gpu.launch_func", "gpu.memcpy")]
         kernels = [op for op in operations(module) if op.name == "gpu.func"]
-        with module.context, main.location:
+        with main.location:
             names = [mlir.StringAttr(kernel.attributes["sym_name"]).value for kernel in kernels]
             counts = launch_counts(ops)
             main.attributes[KERNELS] = mlir.ArrayAttr.get(

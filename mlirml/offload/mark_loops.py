@@ -19,7 +19,7 @@ that it overwrites, else of one thread. A scan has a loop-carried scalar too, an
 from __future__ import annotations
 
 from mlirml.analysis.ordered_loops import SCAN, SCATTER, has_known_bounds, is_ordered
-from mlirml.core.dataclass import dataclass
+from mlirml.analysis.values import is_tensor
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations
 from mlirml.passes import Pass, register
 
@@ -27,22 +27,18 @@ _SCALAR = ("arith.", "math.", "tensor.extract")
 
 
 @register
-@dataclass(frozen=True)
 class MarkLoopsPass(Pass):
     """Mark loops over elements that one kernel can run as scatters and scans."""
 
-    name = "mlirml-mark-loops"
-
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        with module.context:
-            todo = [block for region in main.regions for block in region.blocks]
-            while todo:
-                for op in block_ops(todo.pop()):
-                    if op.name == "scf.for" and not is_ordered(op):
-                        mark_loop(op)
-                    if not is_ordered(op):
-                        todo += [block for region in op.regions for block in region.blocks]
+        todo = [block for region in main.regions for block in region.blocks]
+        while todo:
+            for op in block_ops(todo.pop()):
+                if op.name == "scf.for" and not is_ordered(op):
+                    mark_loop(op)
+                if not is_ordered(op):
+                    todo += [block for region in op.regions for block in region.blocks]
 
 
 def mark_loop(loop: mlir.Operation) -> None:
@@ -92,7 +88,3 @@ def is_scan(loop: mlir.Operation) -> bool:
 def is_scalar(op: mlir.Operation) -> bool:
     """True if an operation computes scalars from scalars."""
     return op.name.startswith(_SCALAR) and op.name != "tensor.extract_slice" and not op.regions
-
-
-def is_tensor(value: mlir.Value) -> bool:
-    return isinstance(value.type, mlir.RankedTensorType)

@@ -14,10 +14,11 @@ The numbers are the same. Kernels read half of the bytes, and tensor cores multi
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.structured import indexing_maps, is_parallel
 from mlirml.analysis.traits import RESHAPES
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.ir.erase import erase_unused
@@ -28,20 +29,14 @@ _SMALL = (mlir.F16Type, mlir.BF16Type)
 
 
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
-@dataclass(frozen=True)
 class NarrowFactorsPass(Pass):
     """Multiply small floats that are extended to f32 before a product, or a convolution, as they are."""
 
-    name = "mlirml-narrow-factors"
-
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for op in list(operations(module)):
-                if op.name in CONTRACTIONS or op.name.startswith(("linalg.conv_", "linalg.depthwise_conv_")):
-                    try:
-                        narrow(op)
-                    except NoMatch:
-                        continue
+        for op in list(operations(module)):
+            if op.name in CONTRACTIONS or op.name.startswith(("linalg.conv_", "linalg.depthwise_conv_")):
+                with suppress(NoMatch):
+                    narrow(op)
 
 
 def narrow(op: mlir.Operation) -> None:

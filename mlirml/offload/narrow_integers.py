@@ -24,10 +24,9 @@ import numpy as np
 
 from mlirml.analysis.ranges import Ranges
 from mlirml.analysis.traits import TENSOR_STORES, TENSOR_VIEWS
-from mlirml.core.dataclass import dataclass
+from mlirml.analysis.values import element_type
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, main_function, mlir, operations
-from mlirml.offload.form_dispatches import element
 from mlirml.passes import Pass, register
 from mlirml.targets.machine import Device
 
@@ -43,28 +42,25 @@ _LEAST, _GREATEST = -(2**31), 2**31 - 1
 
 
 @register
-@dataclass(frozen=True)
 class NarrowIntegersPass(Pass):
     """Give 64-bit integers that are made of indices, and read as such, 32 bits on devices that have no others."""
 
-    name = "mlirml-narrow-integers"
     device: Device = Device()
 
     def run(self, module: mlir.Operation) -> None:
         if not self.device.dtypes or "i64" in self.device.dtypes:
             return
-        with module.context:
-            main = main_function(module)
-            groups, ranges = Groups(), Ranges()
-            for argument in main.regions[0].blocks[0].arguments:
-                groups.keep_wide(argument)
-            for op in list(operations(main)):
-                separate_uses(op)
-            ops = list(operations(main))
-            for op in ops:
-                group_values(op, groups, ranges)
-            for op in ops:
-                narrow(op, groups)
+        main = main_function(module)
+        groups, ranges = Groups(), Ranges()
+        for argument in main.regions[0].blocks[0].arguments:
+            groups.keep_wide(argument)
+        for op in list(operations(main)):
+            separate_uses(op)
+        ops = list(operations(main))
+        for op in ops:
+            group_values(op, groups, ranges)
+        for op in ops:
+            narrow(op, groups)
 
 
 class Groups:
@@ -100,7 +96,7 @@ class Groups:
 
 def is_wide(value_type: mlir.Type) -> bool:
     """True for i64 and for tensors of it."""
-    dtype = element(value_type)
+    dtype = element_type(value_type)
     return isinstance(dtype, mlir.IntegerType) and dtype.width == 64
 
 
@@ -155,7 +151,7 @@ def makes_narrow(op: mlir.Operation, ranges: Ranges) -> bool:
         found = ranges.of_elements(made) if isinstance(made.type, mlir.RankedTensorType) else ranges.of(made)
         return found is not None and found[0] >= _LEAST and found[1] <= _GREATEST
     if op.name in ("arith.extsi", "arith.extui"):
-        width = element(op.operands[0].type).width
+        width = element_type(op.operands[0].type).width
         return bool(width <= 32 if op.name == "arith.extsi" else width < 32)
     return op.name == "arith.index_cast" and is_wide(op.results[0].type)
 
@@ -163,7 +159,7 @@ def makes_narrow(op: mlir.Operation, ranges: Ranges) -> bool:
 def reads_narrow(op: mlir.Operation) -> bool:
     """True if an operation computes the same with narrow operands, of which it makes something else."""
     if op.name == "arith.trunci":
-        return bool(element(op.results[0].type).width <= 32)
+        return bool(element_type(op.results[0].type).width <= 32)
     return op.name in ("arith.index_cast", "arith.index_castui", "arith.sitofp") and is_wide(op.operands[0].type)
 
 

@@ -30,11 +30,19 @@ from typing import TypeAlias
 
 from mlirml.analysis.bounds import dims_of_slice, size_operand
 from mlirml.analysis.traits import TENSOR_STORES
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DISPATCH, KERNEL, OF_DEVICES
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, callee_of, clone_with, defining_op, main_function, mlir, operations
+from mlirml.ir.bindings import (
+    block_ops,
+    callee_of,
+    clone_with,
+    defining_op,
+    main_function,
+    mlir,
+    operations,
+    replace_op,
+)
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 
@@ -44,22 +52,18 @@ _QUIET = frozenset(["linalg.yield", "linalg.index", "arith.constant", "scf.yield
 
 
 @register
-@dataclass(frozen=True)
 class OutlinePass(Pass):
     """Outline each device dispatch into a function on tensors."""
-
-    name = "mlirml-outline"
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         number = itertools.count()
-        with module.context:
-            for op in [op for op in operations(main) if DISPATCH in op.attributes]:
-                if op.attributes[DISPATCH].value == "device":
-                    outline(op, module, next(number))
-                else:
-                    dissolve(op)
-            share(module)
+        for op in [op for op in operations(main) if DISPATCH in op.attributes]:
+            if op.attributes[DISPATCH].value == "device":
+                outline(op, module, next(number))
+            else:
+                dissolve(op)
+        share(module)
 
 
 def share(module: mlir.Operation) -> None:
@@ -85,9 +89,7 @@ def dissolve(region: mlir.Operation) -> None:
     *body, end = block_ops(region.regions[0].blocks[0])
     for op in body:
         op.move_before(region)
-    for result, value in zip(region.results, end.operands):
-        result.replace_all_uses_with(value)
-    region.erase()
+    replace_op(region, *end.operands)
 
 
 def outline(region: mlir.Operation, module: mlir.Operation, number: int) -> None:
@@ -111,9 +113,7 @@ def outline(region: mlir.Operation, module: mlir.Operation, number: int) -> None
         replace_inside(ops, outside, argument)
     with end.location, mlir.InsertionPoint(entry):
         emit.create("func.return", results)
-    for old, new in zip(region.results, call.results):
-        old.replace_all_uses_with(new)
-    region.erase()
+    replace_op(region, *call.results)
 
 
 def sink_constants(body: mlir.Block) -> None:

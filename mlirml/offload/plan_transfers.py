@@ -32,7 +32,6 @@ import numpy as np
 from mlirml.analysis.memory import VIEWS, body_effects, buffer_of, effects
 from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.analysis.values import captured_values, outer_values
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_CALLS, HOST_INPUTS, HOST_WORK, SORTS, WHY
 from mlirml.ir import emit
 from mlirml.ir.bindings import (
@@ -43,6 +42,7 @@ from mlirml.ir.bindings import (
     main_function,
     mlir,
     operations,
+    replace_op,
     set_function_type,
 )
 from mlirml.ir.compactions import COMPACTIONS
@@ -73,38 +73,34 @@ _REASONS = {
 
 
 @register
-@dataclass(frozen=True)
 class PlanTransfersPass(Pass):
     """Insert the copies between device and host that operations of the host need."""
 
-    name = "mlirml-plan-transfers"
-
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        with module.context:
-            hosts = host_values(main)
-            place_constants(module, main)
-            for op in top_operations(main):
-                if op.name == "memref.copy":
-                    copy(op)
-                elif op.name == "linalg.generic":
-                    copy_of_generic(op)
-            for op in top_operations(main):
-                if op.name == "memref.alloc" and used_by_host(op.results[0]):
-                    op.attributes[HOST] = mlir.UnitAttr.get()
-            descriptions = []
-            for op in top_operations(main):
-                if op.name == "gpu.launch_func":
-                    upload_constants(op, hosts)
-                elif is_host_loop(op):
-                    descriptions.append(describe_loop(op, hosts))
-                    move_loop_to_host(op, hosts)
-                elif op.name not in _ON_DEVICE and op.name not in VIEWS:
-                    descriptions.append(describe(op, hosts))
-                    move_to_host(op, hosts)
-            lines = [mlir.StringAttr.get(line) for line in dict.fromkeys(descriptions) if line]
-            if lines:
-                main.attributes[HOST_WORK] = mlir.ArrayAttr.get(lines)
+        hosts = host_values(main)
+        place_constants(module, main)
+        for op in top_operations(main):
+            if op.name == "memref.copy":
+                copy(op)
+            elif op.name == "linalg.generic":
+                copy_of_generic(op)
+        for op in top_operations(main):
+            if op.name == "memref.alloc" and used_by_host(op.results[0]):
+                op.attributes[HOST] = mlir.UnitAttr.get()
+        descriptions = []
+        for op in top_operations(main):
+            if op.name == "gpu.launch_func":
+                upload_constants(op, hosts)
+            elif is_host_loop(op):
+                descriptions.append(describe_loop(op, hosts))
+                move_loop_to_host(op, hosts)
+            elif op.name not in _ON_DEVICE and op.name not in VIEWS:
+                descriptions.append(describe(op, hosts))
+                move_to_host(op, hosts)
+        lines = [mlir.StringAttr.get(line) for line in dict.fromkeys(descriptions) if line]
+        if lines:
+            main.attributes[HOST_WORK] = mlir.ArrayAttr.get(lines)
 
 
 def describe(op: mlir.Operation, hosts: set[mlir.Value]) -> str:
@@ -371,7 +367,7 @@ def memcpy(target: mlir.Value, source: mlir.Value) -> None:
 def allocated(like: mlir.Value, host: bool) -> mlir.Value:
     """A new contiguous buffer in device or host memory, of the shape of a memref."""
     type_ = mlir.MemRefType.get(like.type.shape, like.type.element_type)
-    return new_buffer(type_, [size_along(like, d) for d in range(type_.rank) if type_.is_dynamic_dim(d)], host)
+    return new_buffer(type_, [emit.memref_dim(like, d) for d in range(type_.rank) if type_.is_dynamic_dim(d)], host)
 
 
 def new_buffer(type_: mlir.Type, sizes: list[mlir.Value], host: bool) -> mlir.Value:
@@ -380,11 +376,6 @@ def new_buffer(type_: mlir.Type, sizes: list[mlir.Value], host: bool) -> mlir.Va
     if host:
         attributes[HOST] = mlir.UnitAttr.get()
     return emit.create("memref.alloc", sizes, [type_], attributes).results[0]
-
-
-def size_along(memref: mlir.Value, d: int) -> mlir.Value:
-    """The dynamic size of a dimension of a memref."""
-    return emit.value("memref.dim", [memref, emit.index(d)], mlir.IndexType.get())
 
 
 def upload_constants(launch: mlir.Operation, hosts: set[mlir.Value]) -> None:
@@ -472,5 +463,4 @@ def load_element(op: mlir.Operation) -> None:
     new = None
     with op.location, mlir.InsertionPoint(op):
         new = emit.value("memref.load", [here], kind.element_type)
-    op.results[0].replace_all_uses_with(new)
-    op.erase()
+    replace_op(op, new)

@@ -35,6 +35,7 @@ from mlirml.analysis.attention import match_attention
 from mlirml.analysis.structured import indexing_maps, is_contraction, is_parallel, reductions_of, sizes_of
 from mlirml.analysis.values import captured_values, depends_on, outer_values
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import applies
 from mlirml.dialects.mlirml import STREAMED
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir
@@ -59,27 +60,24 @@ _FREE = ("tensor.empty", "linalg.fill", "tensor.splat")
 
 
 @register(when=ANY_CONTRACTION, optional=True)
-@dataclass(frozen=True)
 class RecomputeScoresPass(Pass):
     """Clone products of small depth, and what is computed of their elements, into each group that becomes a kernel."""
 
-    name = "mlirml-recompute-scores"
     device: Device = Device()
 
     def run(self, module: mlir.Operation) -> None:
         block = main_function(module).regions[0].blocks[0]
         tried: list[mlir.Operation] = []  # no set: the hash of an operation depends on its operands
         number = itertools.count()
-        with module.context:
-            while (first := next_product(block, tried)) is not None:
-                try:
-                    family = match_family(first)
-                    groups = group_uses(family)
-                    check_worth(family, groups, self.device)
-                except NoMatch:
-                    tried.append(first)
-                    continue
-                rebuild(family, groups, number)
+        while (first := next_product(block, tried)) is not None:
+            try:
+                family = match_family(first)
+                groups = group_uses(family)
+                check_worth(family, groups, self.device)
+            except NoMatch:
+                tried.append(first)
+                continue
+            rebuild(family, groups, number)
 
 
 def next_product(block: mlir.Block, tried: Sequence[mlir.Operation]) -> mlir.Operation | None:
@@ -399,20 +397,12 @@ def is_split(family: Family) -> bool:
     if family.shape[-1] < _LONG or len(family.sinks) != 1 or not all(map(family.is_small, family.sinks)):
         return False
     (sink,) = family.sinks
-    try:
-        match_attention(sink, alone=False)
-    except NoMatch:
-        return False
-    return True
+    return applies(match_attention, sink, alone=False)
 
 
 def is_tiled(sink: mlir.Operation) -> bool:
     """True if a product ends attention that a kernel of tiles computes."""
-    try:
-        match_attention(sink)
-    except NoMatch:
-        return False
-    return True
+    return applies(match_attention, sink)
 
 
 def cone(family: Family, group: Group) -> list[mlir.Operation]:

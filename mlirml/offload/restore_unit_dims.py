@@ -14,11 +14,11 @@ The same for a factor that a reshape drops dims of size 1 of: the product reads 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.structured import indexing_maps, is_parallel
 from mlirml.analysis.traits import RESHAPES
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
 from mlirml.passes import NoMatch, Pass, register
@@ -30,24 +30,18 @@ Dims = list[int | None]
 
 
 @register(when=ANY_CONTRACTION, optional=True)
-@dataclass(frozen=True)
 class RestoreUnitDimsPass(Pass):
     """Let products read and write tensors with dims of size 1, so that no reshape is between operations on scores."""
 
-    name = "mlirml-restore-unit-dims"
-
     def run(self, module: mlir.Operation) -> None:
         block = main_function(module).regions[0].blocks[0]
-        with module.context:
-            for op in block_ops(block):
-                if op.name in CONTRACTIONS and len(op.results) == 1:
-                    try:
-                        restore(op)
-                    except NoMatch:
-                        continue
-            for op in reversed(block_ops(block)):
-                if op.name in (*RESHAPES, "linalg.fill") and not any(True for _ in op.results[0].uses):
-                    op.erase()
+        for op in block_ops(block):
+            if op.name in CONTRACTIONS and len(op.results) == 1:
+                with suppress(NoMatch):
+                    restore(op)
+        for op in reversed(block_ops(block)):
+            if op.name in (*RESHAPES, "linalg.fill") and not any(True for _ in op.results[0].uses):
+                op.erase()
 
 
 def restore(op: mlir.Operation) -> None:

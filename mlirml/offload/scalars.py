@@ -28,7 +28,7 @@ from collections.abc import Callable
 from mlirml.analysis.constants import is_constant
 from mlirml.dialects.mlirml import DIMS, HOST_INPUTS
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, replace_op
 
 _STAYS = ("linalg.index", "linalg.yield")
 
@@ -94,7 +94,7 @@ def without_inputs(op: mlir.Operation, numbers: list[int]) -> mlir.Operation:
     init_count = len(op.results)
     body = op.regions[0].blocks[0]
     with op.location, mlir.InsertionPoint(op):
-        scalars = {n: extracted(op.operands[n]) for n in numbers}
+        scalars = {n: emit.only_element(op.operands[n]) for n in numbers}
         attributes = {
             "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(maps[n]) for n in kept]),
             "iterator_types": op.attributes["iterator_types"],
@@ -109,15 +109,8 @@ def without_inputs(op: mlir.Operation, numbers: list[int]) -> mlir.Operation:
         body.arguments[number].replace_all_uses_with(scalar)
     for inner in block_ops(body):
         block.append(inner)
-    for old, result in zip(op.results, new.results):
-        old.replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, *new.results)
     return new
-
-
-def extracted(number: mlir.Value) -> mlir.Value:
-    """The element of a rank-0 tensor."""
-    return emit.value("tensor.extract", [number], number.type.element_type)
 
 
 def hoist_scalars(op: mlir.Operation) -> None:

@@ -110,8 +110,7 @@ def _gelu(input: Any, approximate: str = "none") -> np.ndarray:
             z = exact.astype(wide.dtype)
             factor = erfc(z)
             factor -= np.where((z > 0) & (z < _END_OF_TAIL), 2 * z * (exact - z), 0).astype(wide.dtype) * factor
-    result: np.ndarray = (0.5 * wide * factor).astype(x.dtype)
-    return result
+    return (0.5 * wide * factor).astype(x.dtype)
 
 
 def _tanh_and_one(block: Body, twice: str, dtype: np.dtype) -> str:

@@ -342,8 +342,7 @@ def dot(builder: Builder, a: Operand, b: Operand, out: None = None) -> Value:
 
 
 def _scaled(b: Builder, x: Operand, y: Operand) -> Value:
-    result: Value = ew.multiply.build(b, promotion.strong(x), promotion.strong(y))
-    return result
+    return ew.multiply.build(b, promotion.strong(x), promotion.strong(y))
 
 
 @operation("contraction", np.outer, dtypes=ALL, arrays=2)

@@ -21,7 +21,7 @@ from mlirml.ir.text.dtypes import describe, is_float, mlir_name
 from mlirml.ops import elementwise as ew
 from mlirml.ops import promotion
 from mlirml.ops.contractions import contract
-from mlirml.ops.registry import NUMBERS, operation
+from mlirml.ops.registry import NUMBERS, operations
 from mlirml.ops.windows import (
     Window,
     check_fits,
@@ -125,13 +125,55 @@ def _dtypes(*operands: Operand) -> tuple[np.dtype, np.dtype]:
     return result, np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else result
 
 
-def convolution(
-    b: Builder, name: str, rank: int, operands: Sequence[Any], stride: Any, padding: Any, dilation: Any, groups: Any
-) -> Value:
-    """A convolution of any rank; `operands` are input, weight and bias or None."""
-    x, w, bias = operands
+def convolve(
+    name: str,
+    rank: int,
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> np.ndarray:
+    """A convolution of real arrays, group by group as one matrix product of windows and weights."""
+    x, w, bias = (None if o is None else np.asarray(o) for o in (input, weight, bias))
+    assert x is not None and w is not None
     g = geometry(name, rank, x, w, bias, stride, padding, dilation, groups)
-    result, accumulate = _dtypes(*(o for o in operands if o is not None))
+    result = np.result_type(*(o for o in (x, w, bias) if o is not None))
+    compute = np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else result
+    x = x.astype(compute).reshape(g.batch, g.channels, *x.shape[-rank:])
+    views = windows_of(padded_array(x, g.windows, 0), g.windows)
+    each, inner = g.filters // g.groups, g.channels // g.groups
+    taps = tuple(range(2 + rank, 2 + 2 * rank))
+    parts = []
+    for group in range(g.groups):
+        part = w[group * each : (group + 1) * each].astype(compute)
+        seen = views[:, group * inner : (group + 1) * inner]
+        axes = ((1, *taps), tuple(range(1, 2 + rank)))
+        parts.append(np.moveaxis(np.tensordot(seen, part, axes), -1, 1))
+    total = np.concatenate(parts, 1)
+    if bias is not None:
+        total = total + bias.astype(compute).reshape(-1, *[1] * rank)
+    return total.astype(result).reshape(g.shape)
+
+
+def convolution(
+    name: str,
+    rank: int,
+    b: Builder,
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Value:
+    """A convolution of any rank."""
+    x, w = input, weight
+    g = geometry(name, rank, x, w, bias, stride, padding, dilation, groups)
+    result, accumulate = _dtypes(*(o for o in (x, w, bias) if o is not None))
     x, w = b.cast(b.cast(x, result), accumulate), b.cast(b.cast(w, result), accumulate)
     x = b.reshape(x, (g.batch, g.channels, *x.shape[-rank:]))
     if 0 in g.out or g.channels == 0:
@@ -164,8 +206,7 @@ def _pointwise(b: Builder, g: Geometry, x: Value, w: Value, bias: Value | None, 
     value = b.reshape(value, g.out)
     if bias is None:
         return value
-    total: Value = ew.add.build(b, value, b.reshape(b.cast(bias, accumulate), (g.filters, *[1] * len(g.windows))))
-    return total
+    return ew.add.build(b, value, b.reshape(b.cast(bias, accumulate), (g.filters, *[1] * len(g.windows))))
 
 
 def _sliding(b: Builder, g: Geometry, x: Value, w: Value, bias: Value | None) -> Value:
@@ -215,106 +256,31 @@ def _grouped(b: Builder, g: Geometry, x: Value, w: Value, start: Value) -> Value
     return b.reshape(value, g.out)
 
 
-# The same in NumPy.
-
-
-def convolve(
-    name: str, rank: int, operands: Sequence[Any], stride: Any, padding: Any, dilation: Any, groups: Any
-) -> np.ndarray:
-    """A convolution of real arrays, group by group as one matrix product of windows and weights."""
-    x, w, bias = (None if o is None else np.asarray(o) for o in operands)
-    assert x is not None and w is not None
-    g = geometry(name, rank, x, w, bias, stride, padding, dilation, groups)
-    result = np.result_type(*(o for o in (x, w, bias) if o is not None))
-    compute = np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else result
-    x = x.astype(compute).reshape(g.batch, g.channels, *x.shape[-rank:])
-    views = windows_of(padded_array(x, g.windows, 0), g.windows)
-    each, inner = g.filters // g.groups, g.channels // g.groups
-    taps = tuple(range(2 + rank, 2 + 2 * rank))
-    parts = []
-    for group in range(g.groups):
-        part = w[group * each : (group + 1) * each].astype(compute)
-        seen = views[:, group * inner : (group + 1) * inner]
-        axes = ((1, *taps), tuple(range(1, 2 + rank)))
-        parts.append(np.moveaxis(np.tensordot(seen, part, axes), -1, 1))
-    total = np.concatenate(parts, 1)
-    if bias is not None:
-        total = total + bias.astype(compute).reshape(-1, *[1] * rank)
-    return total.astype(result).reshape(g.shape)
-
-
-def _convolve1d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> np.ndarray:
-    return convolve("conv1d", 1, (input, weight, bias), stride, padding, dilation, groups)
-
-
-def _convolve2d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> np.ndarray:
-    return convolve("conv2d", 2, (input, weight, bias), stride, padding, dilation, groups)
-
-
-def _convolve3d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> np.ndarray:
-    return convolve("conv3d", 3, (input, weight, bias), stride, padding, dilation, groups)
-
-
-@operation("nn", _convolve1d, dtypes=NUMBERS, arrays=3, tolerance=8)
-def conv1d(
-    b: Builder,
-    input: Operand,
-    weight: Operand,
-    bias: Operand | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Value:
-    """Cross-correlation of `input` [N, C, L] with `weight` [F, C / groups, K], plus `bias` [F].
+conv1d, conv2d, conv3d = operations(
+    "nn",
+    convolution,
+    convolve,
+    "conv{}d",
+    {
+        1: """Cross-correlation of `input` [N, C, L] with `weight` [F, C / groups, K], plus `bias` [F].
 
     The result is [N, F, (L + 2 * padding - dilation * (K - 1) - 1) // stride + 1]. `padding` is a number, "valid" or
     "same"; with `groups`, filters see the channels of their own group only. Raises `ShapeError`.
-    """
-    return convolution(b, "conv1d", 1, (input, weight, bias), stride, padding, dilation, groups)
-
-
-@operation("nn", _convolve2d, dtypes=NUMBERS, arrays=3, tolerance=8)
-def conv2d(
-    b: Builder,
-    input: Operand,
-    weight: Operand,
-    bias: Operand | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Value:
-    """Cross-correlation of `input` [N, C, H, W] with `weight` [F, C / groups, KH, KW], plus `bias` [F].
+    """,
+        2: """Cross-correlation of `input` [N, C, H, W] with `weight` [F, C / groups, KH, KW], plus `bias` [F].
 
     `stride`, `padding` and `dilation` are numbers or pairs of them, `padding` also "valid" or "same"; sizes are as of
     `conv1d`. `groups=C` with F = C is a depthwise convolution. Raises `ShapeError`.
-    """
-    return convolution(b, "conv2d", 2, (input, weight, bias), stride, padding, dilation, groups)
-
-
-@operation("nn", _convolve3d, dtypes=NUMBERS, arrays=3, tolerance=8)
-def conv3d(
-    b: Builder,
-    input: Operand,
-    weight: Operand,
-    bias: Operand | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Value:
-    """Cross-correlation of `input` [N, C, D, H, W] with `weight` [F, C / groups, KD, KH, KW], plus `bias` [F].
+    """,
+        3: """Cross-correlation of `input` [N, C, D, H, W] with `weight` [F, C / groups, KD, KH, KW], plus `bias` [F].
 
     The arguments are as of `conv2d`, with three numbers in place of pairs. Raises `ShapeError`.
-    """
-    return convolution(b, "conv3d", 3, (input, weight, bias), stride, padding, dilation, groups)
+    """,
+    },
+    dtypes=NUMBERS,
+    arrays=3,
+    tolerance=8,
+)
 
 
 @dataclass(frozen=True)
@@ -372,33 +338,17 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Transposed:
+class Transposed(Geometry):
     """A checked transposed convolution."""
 
-    batch: int
-    channels: int
-    filters: int
-    groups: int
-    windows: tuple[TransposedWindow, ...]
-    batched: bool
-
-    @property
-    def out(self) -> tuple[int, ...]:
-        """The shape of the result, batch included."""
-        return (self.batch, self.filters, *(w.count for w in self.windows))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the result as the user sees it."""
-        return self.out if self.batched else self.out[1:]
+    windows: tuple[TransposedWindow, ...]  # type: ignore[assignment]
 
 
 def transposed_geometry(
-    name: str, rank: int, operands: Sequence[Any], stride: Any, padding: Any, output_padding: Any, groups: Any,
-    dilation: Any,
+    name: str, rank: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any,
+    groups: Any, dilation: Any,
 ) -> Transposed:  # fmt: skip
     """Check the arguments of a transposed convolution, which need no more than `shape` and `dtype`."""
-    input, weight, bias = operands
     x, w, letters = tuple(input.shape), tuple(weight.shape), list("DHW"[3 - rank :] if rank > 1 else "L")
     kernel = [f"K{letter}" for letter in letters] if rank > 1 else ["K"]
     for what, array in (("input", input), ("weight", weight), *([("bias", bias)] if bias is not None else [])):
@@ -439,18 +389,74 @@ def transposed_geometry(
     return Transposed(x[0] if batched else 1, w[0], w[1] * int(groups), int(groups), windows, batched)
 
 
+def convolve_transposed(
+    name: str,
+    rank: int,
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> np.ndarray:
+    """A transposed convolution of real arrays: each tap of the kernel times the input, added where it goes.
+
+    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", section 4.
+    """
+    x, w, bias = (None if o is None else np.asarray(o) for o in (input, weight, bias))
+    assert x is not None and w is not None
+    g = transposed_geometry(name, rank, x, w, bias, stride, padding, output_padding, groups, dilation)
+    result = np.result_type(*(o for o in (x, w, bias) if o is not None))
+    compute = np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else result
+    inner, each = g.channels // g.groups, g.filters // g.groups
+    x = x.astype(compute).reshape(g.batch, g.groups, inner, -1)
+    w = w.astype(compute).reshape(g.groups, inner, each, *w.shape[2:])
+    sizes = [window.size for window in g.windows]
+    room = np.zeros((g.batch, g.groups, each, *((v.size - 1) * v.stride + v.reach for v in g.windows)), compute)
+    for tap in np.ndindex(*w.shape[3:]):
+        one: Any = (..., *tap)
+        product = np.swapaxes(w[one], 1, 2) @ x
+        starts = [k * v.dilation for k, v in zip(tap, g.windows)]
+        ends = [start + (v.size - 1) * v.stride + 1 for start, v in zip(starts, g.windows)]
+        at: Any = (..., *(slice(a, z, v.stride) for a, z, v in zip(starts, ends, g.windows)))
+        room[at] += product.reshape(*room.shape[:3], *sizes)
+    total = np.zeros((*room.shape[:3], *g.out[2:]), compute)
+    source: Any = [...]
+    target: Any = [...]
+    for window, extent in zip(g.windows, room.shape[3:]):
+        low, high = max(window.padding, 0), min(window.padding + window.count, extent)
+        source.append(slice(low, max(low, high)))
+        target.append(slice(low - window.padding, max(low, high) - window.padding))
+    total[tuple(target)] = room[tuple(source)]
+    total = total.reshape(g.out)
+    if bias is not None:
+        total = total + bias.astype(compute).reshape(-1, *[1] * rank)
+    return total.astype(result).reshape(g.shape)
+
+
 def convolution_transposed(
-    b: Builder, name: str, rank: int, operands: Sequence[Any], stride: Any, padding: Any, output_padding: Any,
-    groups: Any, dilation: Any,
-) -> Value:  # fmt: skip
-    """A transposed convolution of any rank; `operands` are input, weight and bias or None.
+    name: str,
+    rank: int,
+    b: Builder,
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Value:
+    """A transposed convolution of any rank.
 
     Outputs whose index has the same remainder by the stride are a convolution of the input with some taps of the
     kernel; each is computed by itself, and stored `stride` apart, or all at once. So no zero is multiplied.
     """
-    x, w, bias = operands
-    g = transposed_geometry(name, rank, operands, stride, padding, output_padding, groups, dilation)
-    result, accumulate = _dtypes(*(o for o in operands if o is not None))
+    x, w = input, weight
+    g = transposed_geometry(name, rank, x, w, bias, stride, padding, output_padding, groups, dilation)
+    result, accumulate = _dtypes(*(o for o in (x, w, bias) if o is not None))
     x, w = b.cast(b.cast(x, result), accumulate), b.cast(b.cast(w, result), accumulate)
     parts = [window.parts() for window in g.windows]
     x = b.reshape(x, (g.batch, g.channels, *x.shape[-rank:]))
@@ -583,126 +589,29 @@ def _part(
     return _convolved(b, plain, x, kernel, bias, windows, accumulate)
 
 
-def convolve_transposed(
-    name: str, rank: int, operands: Sequence[Any], stride: Any, padding: Any, output_padding: Any, groups: Any,
-    dilation: Any,
-) -> np.ndarray:  # fmt: skip
-    """A transposed convolution of real arrays: each tap of the kernel times the input, added where it goes.
-
-    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", section 4.
-    """
-    x, w, bias = (None if o is None else np.asarray(o) for o in operands)
-    assert x is not None and w is not None
-    g = transposed_geometry(name, rank, (x, w, bias), stride, padding, output_padding, groups, dilation)
-    result = np.result_type(*(o for o in (x, w, bias) if o is not None))
-    compute = np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else result
-    inner, each = g.channels // g.groups, g.filters // g.groups
-    x = x.astype(compute).reshape(g.batch, g.groups, inner, -1)
-    w = w.astype(compute).reshape(g.groups, inner, each, *w.shape[2:])
-    sizes = [window.size for window in g.windows]
-    room = np.zeros((g.batch, g.groups, each, *((v.size - 1) * v.stride + v.reach for v in g.windows)), compute)
-    for tap in np.ndindex(*w.shape[3:]):
-        one: Any = (..., *tap)
-        product = np.swapaxes(w[one], 1, 2) @ x
-        starts = [k * v.dilation for k, v in zip(tap, g.windows)]
-        ends = [start + (v.size - 1) * v.stride + 1 for start, v in zip(starts, g.windows)]
-        at: Any = (..., *(slice(a, z, v.stride) for a, z, v in zip(starts, ends, g.windows)))
-        room[at] += product.reshape(*room.shape[:3], *sizes)
-    total = np.zeros((*room.shape[:3], *g.out[2:]), compute)
-    source: Any = [...]
-    target: Any = [...]
-    for window, extent in zip(g.windows, room.shape[3:]):
-        low, high = max(window.padding, 0), min(window.padding + window.count, extent)
-        source.append(slice(low, max(low, high)))
-        target.append(slice(low - window.padding, max(low, high) - window.padding))
-    total[tuple(target)] = room[tuple(source)]
-    total = total.reshape(g.out)
-    if bias is not None:
-        total = total + bias.astype(compute).reshape(-1, *[1] * rank)
-    return total.astype(result).reshape(g.shape)
-
-
-def _transposed1d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-    groups: int = 1, dilation: Any = 1,
-) -> np.ndarray:  # fmt: skip
-    options = stride, padding, output_padding, groups, dilation
-    return convolve_transposed("conv_transpose1d", 1, (input, weight, bias), *options)
-
-
-def _transposed2d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-    groups: int = 1, dilation: Any = 1,
-) -> np.ndarray:  # fmt: skip
-    options = stride, padding, output_padding, groups, dilation
-    return convolve_transposed("conv_transpose2d", 2, (input, weight, bias), *options)
-
-
-def _transposed3d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-    groups: int = 1, dilation: Any = 1,
-) -> np.ndarray:  # fmt: skip
-    options = stride, padding, output_padding, groups, dilation
-    return convolve_transposed("conv_transpose3d", 3, (input, weight, bias), *options)
-
-
-@operation("nn", _transposed1d, dtypes=NUMBERS, arrays=3, tolerance=64)
-def conv_transpose1d(
-    b: Builder,
-    input: Operand,
-    weight: Operand,
-    bias: Operand | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Value:
-    """The transpose of `conv1d` with the same arguments: `input` [N, C, L], `weight` [C, F / groups, K].
+conv_transpose1d, conv_transpose2d, conv_transpose3d = operations(
+    "nn",
+    convolution_transposed,
+    convolve_transposed,
+    "conv_transpose{}d",
+    {
+        1: """The transpose of `conv1d` with the same arguments: `input` [N, C, L], `weight` [C, F / groups, K].
 
     The result is [N, F, (L - 1) * stride - 2 * padding + dilation * (K - 1) + output_padding + 1]. Raises `ShapeError`.
-    """
-    options = stride, padding, output_padding, groups, dilation
-    return convolution_transposed(b, "conv_transpose1d", 1, (input, weight, bias), *options)
-
-
-@operation("nn", _transposed2d, dtypes=NUMBERS, arrays=3, tolerance=64)
-def conv_transpose2d(
-    b: Builder,
-    input: Operand,
-    weight: Operand,
-    bias: Operand | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Value:
-    """The transpose of `conv2d` with the same arguments: `input` [N, C, H, W], `weight` [C, F / groups, KH, KW].
+    """,
+        2: """The transpose of `conv2d` with the same arguments: `input` [N, C, H, W], `weight` [C, F / groups, KH, KW].
 
     Sizes are as of `conv_transpose1d`. It is written as a convolution for each remainder of the output's indices by the
     strides, and the results are interleaved (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning",
     section 4.5, without the zeros). Raises `ShapeError`.
-    """
-    options = stride, padding, output_padding, groups, dilation
-    return convolution_transposed(b, "conv_transpose2d", 2, (input, weight, bias), *options)
-
-
-@operation("nn", _transposed3d, dtypes=NUMBERS, arrays=3, tolerance=64)
-def conv_transpose3d(
-    b: Builder,
-    input: Operand,
-    weight: Operand,
-    bias: Operand | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Value:
-    """The transpose of `conv3d` with the same arguments: `input` [N, C, D, H, W], `weight` [C, F / groups, KD, KH, KW].
+    """,
+        3: """The transpose of `conv3d` with the same arguments: `input` [N, C, D, H, W], `weight`
+    [C, F / groups, KD, KH, KW].
 
     Sizes are as of `conv_transpose1d`. Raises `ShapeError`.
-    """
-    options = stride, padding, output_padding, groups, dilation
-    return convolution_transposed(b, "conv_transpose3d", 3, (input, weight, bias), *options)
+    """,
+    },
+    dtypes=NUMBERS,
+    arrays=3,
+    tolerance=64,
+)

@@ -52,5 +52,5 @@ def _lcm(block: Body, xs: list[str], dtype: np.dtype) -> str:
     return block.op(f"arith.muli {quotient}, {y}", kind)
 
 
-gcd = elementwise("gcd", np.gcd, _gcd, INTEGERS, "The greatest common divisor; that of 0 and 0 is 0.")
-lcm = elementwise("lcm", np.lcm, _lcm, INTEGERS, "The lowest common multiple; 0 if one of the two is 0.")
+gcd = elementwise(np.gcd, _gcd, INTEGERS, "The greatest common divisor; that of 0 and 0 is 0.")
+lcm = elementwise(np.lcm, _lcm, INTEGERS, "The lowest common multiple; 0 if one of the two is 0.")

@@ -91,9 +91,10 @@ def _write(
 
 
 def elementwise(
-    name: str, ufunc: np.ufunc, body: ScalarBody, dtypes: tuple[str, ...], doc: str, **options: Any
+    ufunc: np.ufunc, body: ScalarBody, dtypes: tuple[str, ...], doc: str, *, name: str = "", **options: Any
 ) -> OpDef:
     """Define a ufunc; shapes broadcast and dtypes promote exactly as NumPy's."""
+    name = name or ufunc.__name__
     build: Callable[..., Value]
     if ufunc.nin == 1:
 
@@ -437,55 +438,39 @@ def _logaddexp(exp: str, unit: float) -> ScalarBody:
 
 _POSITIVE = (0.05, 4.0)
 
-add = elementwise("add", np.add, combiner(np.add), ALL, "Sum of two arrays.")
-subtract = elementwise(
-    "subtract", np.subtract, by_kind(iu="arith.subi", f="arith.subf"), NUMBERS, "Difference of two arrays."
-)
-multiply = elementwise("multiply", np.multiply, combiner(np.multiply), ALL, "Product of two arrays.")
-divide = elementwise(
-    "divide", np.divide, _math("arith.divf"), ALL, "True quotient; integers give f64.", second_domain=(0.5, 4.0)
-)
+add = elementwise(np.add, combiner(np.add), ALL, "Sum of two arrays.")
+subtract = elementwise(np.subtract, by_kind(iu="arith.subi", f="arith.subf"), NUMBERS, "Difference of two arrays.")
+multiply = elementwise(np.multiply, combiner(np.multiply), ALL, "Product of two arrays.")
+divide = elementwise(np.divide, _math("arith.divf"), ALL, "True quotient; integers give f64.", second_domain=(0.5, 4.0))
 floor_divide = elementwise(
-    "floor_divide",
     np.floor_divide,
     in_single(_floor_divide),
     NUMBERS,
     "Quotient rounded towards minus infinity; an integer divided by 0 is 0.",
 )
 remainder = elementwise(
-    "remainder",
-    np.remainder,
-    in_single(_remainder),
-    NUMBERS,
-    "Remainder with the sign of the divisor; 0 for an integer modulo 0.",
+    np.remainder, in_single(_remainder), NUMBERS, "Remainder with the sign of the divisor; 0 for an integer modulo 0."
 )
-fmod = elementwise("fmod", np.fmod, in_single(_fmod), NUMBERS, "Remainder with the sign of the dividend, as C's fmod.")
-negative = elementwise("negative", np.negative, _negative, NUMBERS, "The negated array.")
-positive = elementwise("positive", np.positive, _same, NUMBERS, "A copy of the array.")
-absolute = elementwise(
-    "absolute", np.absolute, _absolute, ALL, "Magnitude; the lowest signed integer stays what it is."
-)
-fabs = elementwise("fabs", np.fabs, _math("math.absf"), FLOATS, "Magnitude of a float.")
-sign = elementwise("sign", np.sign, _sign, NUMBERS, "-1, 0 or 1; NaN stays NaN.")
-square = elementwise("square", np.square, _square, NUMBERS, "The array times itself.")
-sqrt = elementwise("sqrt", np.sqrt, _math("math.sqrt"), ALL, "Square root.", domain=_POSITIVE)
-cbrt = elementwise("cbrt", np.cbrt, _math("math.cbrt"), ("f32", "f64"), "Cube root.", tolerance=4)
+fmod = elementwise(np.fmod, in_single(_fmod), NUMBERS, "Remainder with the sign of the dividend, as C's fmod.")
+negative = elementwise(np.negative, _negative, NUMBERS, "The negated array.")
+positive = elementwise(np.positive, _same, NUMBERS, "A copy of the array.")
+absolute = elementwise(np.absolute, _absolute, ALL, "Magnitude; the lowest signed integer stays what it is.")
+fabs = elementwise(np.fabs, _math("math.absf"), FLOATS, "Magnitude of a float.")
+sign = elementwise(np.sign, _sign, NUMBERS, "-1, 0 or 1; NaN stays NaN.")
+square = elementwise(np.square, _square, NUMBERS, "The array times itself.")
+sqrt = elementwise(np.sqrt, _math("math.sqrt"), ALL, "Square root.", domain=_POSITIVE)
+cbrt = elementwise(np.cbrt, _math("math.cbrt"), ("f32", "f64"), "Cube root.", tolerance=4)
 reciprocal = elementwise(
-    "reciprocal", np.reciprocal, _reciprocal, NUMBERS, "1 / x; for integers rounded towards 0.", domain=_POSITIVE
+    np.reciprocal, _reciprocal, NUMBERS, "1 / x; for integers rounded towards 0.", domain=_POSITIVE
 )
-exp = elementwise("exp", np.exp, _math("math.exp"), ALL, "e to the power of x.", tolerance=3)
-exp2 = elementwise("exp2", np.exp2, _math("math.exp2"), FLOATS, "2 to the power of x.", tolerance=3)
-expm1 = elementwise("expm1", np.expm1, _math("math.expm1"), FLOATS, "exp(x) - 1, exact near 0.", tolerance=4)
-log = elementwise("log", np.log, _math("math.log"), ALL, "Natural logarithm.", domain=_POSITIVE, tolerance=3)
-log2 = elementwise("log2", np.log2, _math("math.log2"), FLOATS, "Logarithm to base 2.", domain=_POSITIVE, tolerance=4)
-log10 = elementwise(
-    "log10", np.log10, _math("math.log10"), FLOATS, "Logarithm to base 10.", domain=_POSITIVE, tolerance=4
-)
-log1p = elementwise(
-    "log1p", np.log1p, _math("math.log1p"), FLOATS, "log(1 + x), exact near 0.", domain=(-0.9, 4.0), tolerance=4
-)
+exp = elementwise(np.exp, _math("math.exp"), ALL, "e to the power of x.", tolerance=3)
+exp2 = elementwise(np.exp2, _math("math.exp2"), FLOATS, "2 to the power of x.", tolerance=3)
+expm1 = elementwise(np.expm1, _math("math.expm1"), FLOATS, "exp(x) - 1, exact near 0.", tolerance=4)
+log = elementwise(np.log, _math("math.log"), ALL, "Natural logarithm.", domain=_POSITIVE, tolerance=3)
+log2 = elementwise(np.log2, _math("math.log2"), FLOATS, "Logarithm to base 2.", domain=_POSITIVE, tolerance=4)
+log10 = elementwise(np.log10, _math("math.log10"), FLOATS, "Logarithm to base 10.", domain=_POSITIVE, tolerance=4)
+log1p = elementwise(np.log1p, _math("math.log1p"), FLOATS, "log(1 + x), exact near 0.", domain=(-0.9, 4.0), tolerance=4)
 logaddexp = elementwise(
-    "logaddexp",
     np.logaddexp,
     in_single(_logaddexp("math.exp", 1.0)),
     FLOATS,
@@ -493,7 +478,6 @@ logaddexp = elementwise(
     tolerance=6,
 )
 logaddexp2 = elementwise(
-    "logaddexp2",
     np.logaddexp2,
     in_single(_logaddexp("math.exp2", 1 / np.log(2.0))),
     FLOATS,
@@ -501,82 +485,61 @@ logaddexp2 = elementwise(
     domain=(0.5, 4.0),
     tolerance=6,
 )
-sin = elementwise("sin", np.sin, _math("math.sin"), ALL, "Sine of radians.", tolerance=3)
-cos = elementwise("cos", np.cos, _math("math.cos"), ALL, "Cosine of radians.", tolerance=3)
-tan = elementwise("tan", np.tan, _math("math.tan"), ALL, "Tangent of radians.", domain=(-1.5, 1.5), tolerance=4)
-arcsin = elementwise(
-    "arcsin", np.arcsin, _math("math.asin"), FLOATS, "Inverse sine, radians.", domain=(-1.0, 1.0), tolerance=4
-)
-arccos = elementwise(
-    "arccos", np.arccos, _math("math.acos"), FLOATS, "Inverse cosine, radians.", domain=(-1.0, 1.0), tolerance=4
-)
-arctan = elementwise("arctan", np.arctan, _math("math.atan"), FLOATS, "Inverse tangent, radians.", tolerance=4)
-arctan2 = elementwise(
-    "arctan2", np.arctan2, _math("math.atan2"), FLOATS, "Angle of the point (x2, x1), radians.", tolerance=4
-)
-sinh = elementwise("sinh", np.sinh, _math("math.sinh"), FLOATS, "Hyperbolic sine.", tolerance=4)
-cosh = elementwise("cosh", np.cosh, _math("math.cosh"), FLOATS, "Hyperbolic cosine.", tolerance=4)
-tanh = elementwise("tanh", np.tanh, _math("math.tanh"), ALL, "Hyperbolic tangent.", tolerance=3)
-arcsinh = elementwise("arcsinh", np.arcsinh, _math("math.asinh"), FLOATS, "Inverse hyperbolic sine.", tolerance=4)
+sin = elementwise(np.sin, _math("math.sin"), ALL, "Sine of radians.", tolerance=3)
+cos = elementwise(np.cos, _math("math.cos"), ALL, "Cosine of radians.", tolerance=3)
+tan = elementwise(np.tan, _math("math.tan"), ALL, "Tangent of radians.", domain=(-1.5, 1.5), tolerance=4)
+arcsin = elementwise(np.arcsin, _math("math.asin"), FLOATS, "Inverse sine, radians.", domain=(-1.0, 1.0), tolerance=4)
+arccos = elementwise(np.arccos, _math("math.acos"), FLOATS, "Inverse cosine, radians.", domain=(-1.0, 1.0), tolerance=4)
+arctan = elementwise(np.arctan, _math("math.atan"), FLOATS, "Inverse tangent, radians.", tolerance=4)
+arctan2 = elementwise(np.arctan2, _math("math.atan2"), FLOATS, "Angle of the point (x2, x1), radians.", tolerance=4)
+sinh = elementwise(np.sinh, _math("math.sinh"), FLOATS, "Hyperbolic sine.", tolerance=4)
+cosh = elementwise(np.cosh, _math("math.cosh"), FLOATS, "Hyperbolic cosine.", tolerance=4)
+tanh = elementwise(np.tanh, _math("math.tanh"), ALL, "Hyperbolic tangent.", tolerance=3)
+arcsinh = elementwise(np.arcsinh, _math("math.asinh"), FLOATS, "Inverse hyperbolic sine.", tolerance=4)
 arccosh = elementwise(
-    "arccosh", np.arccosh, _math("math.acosh"), FLOATS, "Inverse hyperbolic cosine.", domain=(1.0, 6.0), tolerance=4
+    np.arccosh, _math("math.acosh"), FLOATS, "Inverse hyperbolic cosine.", domain=(1.0, 6.0), tolerance=4
 )
 arctanh = elementwise(
-    "arctanh", np.arctanh, _math("math.atanh"), FLOATS, "Inverse hyperbolic tangent.", domain=(-0.9, 0.9), tolerance=4
+    np.arctanh, _math("math.atanh"), FLOATS, "Inverse hyperbolic tangent.", domain=(-0.9, 0.9), tolerance=4
 )
-hypot = elementwise("hypot", np.hypot, in_single(_hypot), FLOATS, "sqrt(x1**2 + x2**2) without overflow.", tolerance=4)
-deg2rad = elementwise(
-    "deg2rad", np.deg2rad, _scaled(np.pi / 180), ("f32", "f64"), "Degrees to radians.", aliases=(np.radians,)
-)
-rad2deg = elementwise(
-    "rad2deg", np.rad2deg, _scaled(180 / np.pi), ("f32", "f64"), "Radians to degrees.", aliases=(np.degrees,)
-)
+hypot = elementwise(np.hypot, in_single(_hypot), FLOATS, "sqrt(x1**2 + x2**2) without overflow.", tolerance=4)
+deg2rad = elementwise(np.deg2rad, _scaled(np.pi / 180), ("f32", "f64"), "Degrees to radians.", aliases=(np.radians,))
+rad2deg = elementwise(np.rad2deg, _scaled(180 / np.pi), ("f32", "f64"), "Radians to degrees.", aliases=(np.degrees,))
 floor = elementwise(
-    "floor",
-    np.floor,
-    lambda b, x, d: b.op(f"math.floor {x[0]}", mlir_name(d)) if is_float(d) else x[0],
-    ALL,
-    "Round down.",
+    np.floor, lambda b, x, d: b.op(f"math.floor {x[0]}", mlir_name(d)) if is_float(d) else x[0], ALL, "Round down."
 )
 ceil = elementwise(
-    "ceil", np.ceil, lambda b, x, d: b.op(f"math.ceil {x[0]}", mlir_name(d)) if is_float(d) else x[0], ALL, "Round up."
+    np.ceil, lambda b, x, d: b.op(f"math.ceil {x[0]}", mlir_name(d)) if is_float(d) else x[0], ALL, "Round up."
 )
 trunc = elementwise(
-    "trunc",
     np.trunc,
     lambda b, x, d: b.op(f"math.trunc {x[0]}", mlir_name(d)) if is_float(d) else x[0],
     ALL,
     "Round towards zero.",
 )
-rint = elementwise("rint", np.rint, _math("math.roundeven"), FLOATS, "Round to the nearest integer, ties to even.")
-maximum = elementwise("maximum", np.maximum, combiner(np.maximum), ALL, "The larger element; NaN wins.")
-minimum = elementwise("minimum", np.minimum, combiner(np.minimum), ALL, "The smaller element; NaN wins.")
-fmax = elementwise("fmax", np.fmax, combiner(np.fmax), ALL, "The larger element; NaN loses.")
-fmin = elementwise("fmin", np.fmin, combiner(np.fmin), ALL, "The smaller element; NaN loses.")
-copysign = elementwise("copysign", np.copysign, _math("math.copysign"), FLOATS, "Magnitude of x1 with the sign of x2.")
-isnan = elementwise("isnan", np.isnan, _isnan, ALL, "True where the element is NaN.")
-isinf = elementwise("isinf", np.isinf, _against_infinity("oeq", False), ALL, "True where the element is infinite.")
+rint = elementwise(np.rint, _math("math.roundeven"), FLOATS, "Round to the nearest integer, ties to even.")
+maximum = elementwise(np.maximum, combiner(np.maximum), ALL, "The larger element; NaN wins.")
+minimum = elementwise(np.minimum, combiner(np.minimum), ALL, "The smaller element; NaN wins.")
+fmax = elementwise(np.fmax, combiner(np.fmax), ALL, "The larger element; NaN loses.")
+fmin = elementwise(np.fmin, combiner(np.fmin), ALL, "The smaller element; NaN loses.")
+copysign = elementwise(np.copysign, _math("math.copysign"), FLOATS, "Magnitude of x1 with the sign of x2.")
+isnan = elementwise(np.isnan, _isnan, ALL, "True where the element is NaN.")
+isinf = elementwise(np.isinf, _against_infinity("oeq", False), ALL, "True where the element is infinite.")
 isfinite = elementwise(
-    "isfinite", np.isfinite, _against_infinity("olt", True), ALL, "True where the element is neither infinite nor NaN."
+    np.isfinite, _against_infinity("olt", True), ALL, "True where the element is neither infinite nor NaN."
 )
-signbit = elementwise("signbit", np.signbit, _signbit, FLOATS, "True where the sign bit is set, -0.0 included.")
-logical_and = elementwise("logical_and", np.logical_and, _logical("arith.andi"), ALL, "Both true (not zero).")
-logical_or = elementwise("logical_or", np.logical_or, _logical("arith.ori"), ALL, "At least one true (not zero).")
-logical_xor = elementwise("logical_xor", np.logical_xor, _logical("arith.xori"), ALL, "Exactly one true (not zero).")
-logical_not = elementwise("logical_not", np.logical_not, _logical_not, ALL, "True where the element is zero.")
-bitwise_and = elementwise("bitwise_and", np.bitwise_and, combiner(np.bitwise_and), BOOL + INTEGERS, "Bits set in both.")
-bitwise_or = elementwise("bitwise_or", np.bitwise_or, combiner(np.bitwise_or), BOOL + INTEGERS, "Bits set in either.")
-bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, combiner(np.bitwise_xor), BOOL + INTEGERS, "Bits that differ.")
-bitwise_invert = elementwise("bitwise_invert", np.invert, _invert, BOOL + INTEGERS, "Every bit flipped.")
-left_shift = elementwise(
-    "left_shift", np.left_shift, _shift("arith.shli", "arith.shli"), INTEGERS, "x1 shifted left by x2 bits."
-)
+signbit = elementwise(np.signbit, _signbit, FLOATS, "True where the sign bit is set, -0.0 included.")
+logical_and = elementwise(np.logical_and, _logical("arith.andi"), ALL, "Both true (not zero).")
+logical_or = elementwise(np.logical_or, _logical("arith.ori"), ALL, "At least one true (not zero).")
+logical_xor = elementwise(np.logical_xor, _logical("arith.xori"), ALL, "Exactly one true (not zero).")
+logical_not = elementwise(np.logical_not, _logical_not, ALL, "True where the element is zero.")
+bitwise_and = elementwise(np.bitwise_and, combiner(np.bitwise_and), BOOL + INTEGERS, "Bits set in both.")
+bitwise_or = elementwise(np.bitwise_or, combiner(np.bitwise_or), BOOL + INTEGERS, "Bits set in either.")
+bitwise_xor = elementwise(np.bitwise_xor, combiner(np.bitwise_xor), BOOL + INTEGERS, "Bits that differ.")
+bitwise_invert = elementwise(np.invert, _invert, BOOL + INTEGERS, "Every bit flipped.", name="bitwise_invert")
+left_shift = elementwise(np.left_shift, _shift("arith.shli", "arith.shli"), INTEGERS, "x1 shifted left by x2 bits.")
 right_shift = elementwise(
-    "right_shift",
-    np.right_shift,
-    _shift("arith.shrsi", "arith.shrui"),
-    INTEGERS,
-    "x1 shifted right by x2 bits, keeping the sign.",
+    np.right_shift, _shift("arith.shrsi", "arith.shrui"), INTEGERS, "x1 shifted right by x2 bits, keeping the sign."
 )
 equal = _comparison("equal", np.equal, "eq", "eq", "oeq", "x1 == x2.")
 not_equal = _comparison("not_equal", np.not_equal, "ne", "ne", "une", "x1 != x2.")
@@ -646,8 +609,7 @@ def power(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
         if floating and isinstance(x1, Value):  # NumPy raises bfloat16 to a float power in f32
             x1 = b.cast(x1, loop_dtypes("power", np.power, (x1, x2), dtype)[0])
         if special is not None and (floating or (value in (1, 2) and isinstance(value, int) and x1.dtype.kind in "iu")):
-            result: Value = special.build(b, x1, dtype)
-            return result
+            return special.build(b, x1, dtype)
         products = _PRODUCTS.get(value)  # type: ignore[arg-type]
         if products is not None and floating and x1.dtype.itemsize > 2 and dtype is None:
             return _write("power", np.power, products, b, (x1, x2), dtype)

@@ -164,13 +164,11 @@ def _pair(name: str, ufunc: np.ufunc, bodies: tuple[ScalarBody, ScalarBody], doc
     return define(OpDef(name, "elementwise", ufunc, build, FLOATS, doc))
 
 
-nextafter = elementwise("nextafter", np.nextafter, _nextafter, FLOATS, "The next float after x1 towards x2.")
-spacing = elementwise("spacing", np.spacing, _spacing, FLOATS, "Distance to the next float away from 0.")
-heaviside = elementwise(
-    "heaviside", np.heaviside, _heaviside, FLOATS, "0 below 0, 1 above 0 and x2 at 0; NaN stays NaN."
-)
+nextafter = elementwise(np.nextafter, _nextafter, FLOATS, "The next float after x1 towards x2.")
+spacing = elementwise(np.spacing, _spacing, FLOATS, "Distance to the next float away from 0.")
+heaviside = elementwise(np.heaviside, _heaviside, FLOATS, "0 below 0, 1 above 0 and x2 at 0; NaN stays NaN.")
 bitwise_count = elementwise(
-    "bitwise_count", np.bitwise_count, _bitwise_count, BOOL + INTEGERS, "The number of ones in the magnitude, as u8."
+    np.bitwise_count, _bitwise_count, BOOL + INTEGERS, "The number of ones in the magnitude, as u8."
 )
 frexp = _pair("frexp", np.frexp, (in_single(_fraction), _exponent), "Mantissa in [0.5, 1) and exponent, as i32.")
 modf = _pair("modf", np.modf, (in_single(_fractional), in_single(_whole)), "Fractional and integral part.")

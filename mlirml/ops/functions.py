@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mlirml.core.dataclass import dataclass
-from mlirml.ops.registry import COMPLEX, FLOATS, NUMBERS
+from mlirml.ops.registry import COMPLEX, FLOATS, NUMBERS, named
 
 Function = Callable[..., Any]
 
@@ -76,6 +77,15 @@ def library(
         return function
 
     return enter
+
+
+def library_family(package: str, function: Function, docs: Mapping[str, str], *derivatives: str) -> Iterator[Function]:
+    """The functions `function(name, ...)` of a package, one for each name that has a docstring."""
+    for name, doc in docs.items():
+        own = named(function, name, doc, name)
+        yield library(package, *derivatives)(
+            functools.wraps(own)(lambda *args, own=own, **options: own(*args, **options))
+        )
 
 
 def records_of(package: str) -> dict[str, FunctionRecord]:

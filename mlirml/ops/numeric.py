@@ -10,6 +10,7 @@ from mlirml.core.sizes import is_size
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.ops.reductions import normalized_axes
 from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed, refuse_complex
+from mlirml.ops.statistics import refuse_bfloat16
 
 NO_BF16 = ("bf16", "NumPy computes in another dtype from step to step")
 NUMBERS_BUT_BF16 = tuple(d for d in NUMBERS if d != "bf16")
@@ -25,11 +26,6 @@ def promoted(xp: Any, x: Any) -> Any:
     weak = getattr(x, "_is_weak", bool)()
     dtype = xp.asarray(x).dtype
     return {"b": False, "i": 0, "f": 0.0, "c": 0j}[dtype.kind] if weak else dtype
-
-
-def _refuse_bfloat16(name: str, x: Any) -> None:
-    if x.dtype.name == "bfloat16":
-        raise DTypeError(f"{name}: not compiled for bf16", help="convert the array with `.astype(np.float32)`")
 
 
 def _at(axis: int, index: Any) -> tuple[Any, ...]:
@@ -358,7 +354,7 @@ def convolve(xp: Any, a: Any, v: Any, mode: Any = "full") -> Any:
 def unwrap(xp: Any, p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
     """Jumps of more than half a period along an axis taken out by adding whole periods."""
     p = xp.asarray(p)
-    _refuse_bfloat16("unwrap", p)
+    refuse_bfloat16("unwrap", p)
     (place,) = normalized_axes("unwrap", p.shape, axis)
     steps = xp.diff(p, axis=place)
     dtype = np.result_type(steps.dtype, promoted(xp, period))

@@ -15,7 +15,7 @@ from mlirml.ir.combiners import operations_of
 from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
 from mlirml.ir.text.dtypes import describe, is_float, mlir_name
 from mlirml.ops import elementwise as ew
-from mlirml.ops.registry import FLOATS, NUMBERS, operation
+from mlirml.ops.registry import FLOATS, NUMBERS, operation, operations
 from mlirml.ops.windows import (
     Window,
     check_fits,
@@ -102,10 +102,35 @@ def lowest(dtype: np.dtype) -> Any:
     return -np.inf if is_float(dtype) or dtype.kind == "f" else np.iinfo(dtype).min
 
 
+def _largest(
+    name: str,
+    rank: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> np.ndarray:
+    x = np.asarray(input)
+    windows = geometry(name, rank, x, kernel_size, stride, padding, dilation, ceil_mode, floats=False)
+    views = windows_of(padded_array(x, windows, lowest(x.dtype)), windows)
+    return views.max(axis=tuple(range(-rank, 0)))
+
+
 def _max_pool(
-    b: Builder, name: str, rank: int, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    name: str,
+    rank: int,
+    b: Builder,
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
 ) -> Value:
-    windows = geometry(name, rank, x, kernel, stride, padding, dilation, ceil_mode, floats=False)
+    x = input
+    windows = geometry(name, rank, x, kernel_size, stride, padding, dilation, ceil_mode, floats=False)
     shape = _output_sizes(x.shape, windows)
     if 0 in shape:
         return b.empty(shape, x.dtype)
@@ -114,14 +139,22 @@ def _max_pool(
     return _pool(b, padded(b, x, windows, lowest(x.dtype)), windows, out, op)
 
 
-def _largest(
-    name: str, rank: int, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
-) -> np.ndarray:
-    x = np.asarray(x)
-    windows = geometry(name, rank, x, kernel, stride, padding, dilation, ceil_mode, floats=False)
-    views = windows_of(padded_array(x, windows, lowest(x.dtype)), windows)
-    result: np.ndarray = views.max(axis=tuple(range(-rank, 0)))
-    return result
+max_pool1d, max_pool2d, max_pool3d = operations(
+    "nn",
+    _max_pool,
+    _largest,
+    "max_pool{}d",
+    {
+        1: """The largest element in each window of [N, C, L]; `stride` is the kernel's size by default. NaN wins.
+
+    With `ceil_mode`, windows may reach beyond the padding. Raises `ShapeError`.
+    """,
+        2: "The largest element in each window of [N, C, H, W]; options are as of `max_pool1d`, or pairs of them.",
+        3: "The largest element in each window of [N, C, D, H, W]; options are as of `max_pool1d`, or three of them.",
+    },
+    dtypes=NUMBERS,
+    arrays=1,
+)
 
 
 def divisors(windows: Sequence[Window], count_include_pad: bool, padding: Sequence[int]) -> np.ndarray:
@@ -133,35 +166,6 @@ def divisors(windows: Sequence[Window], count_include_pad: bool, padding: Sequen
         along = np.minimum(starts + w.kernel, high) - np.maximum(starts, low)
         counts = counts[..., None] * along
     return counts
-
-
-def _average_pool(
-    b: Builder,
-    name: str,
-    rank: int,
-    x: Any,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor: Any,
-) -> Value:
-    windows = geometry(name, rank, x, kernel, stride, padding, 1, ceil_mode, floats=True)
-    shape = _output_sizes(x.shape, windows)
-    if 0 in shape:
-        return b.empty(shape, x.dtype)
-    wide = _SINGLE if x.dtype.itemsize == 2 else x.dtype
-    x = padded(b, x, windows, 0)
-    if all(w.kernel == size for w, size in zip(windows, x.shape[-rank:])):
-        total = _whole_sum(b, x, rank, wide)
-    else:
-        total = _pool(b, x, windows, b.filled(shape, wide, 0), "arith.addf")
-    pads = per_dimension(name, "padding", padding, rank)
-    if divisor is None and is_dynamic_shape(tuple(w.size for w in windows)):
-        return b.cast(ew.divide.build(b, total, _counted(b, windows, count_include_pad, pads, wide)), x.dtype)
-    counts = _counts(name, windows, count_include_pad, pads, divisor)
-    return b.cast(_divided(b, total, counts, wide), x.dtype)
 
 
 def _counted(
@@ -187,10 +191,8 @@ def _whole_sum(b: Builder, x: Value, rank: int, dtype: np.dtype) -> Value:
 def _divided(b: Builder, total: Value, counts: np.ndarray, dtype: np.dtype) -> Value:
     if (counts == counts.flat[0]).all():
         number = Scalar(dtype.type(counts.flat[0]), weak=False)
-        by_number: Value = ew.divide.build(b, total, number)
-        return by_number
-    result: Value = ew.divide.build(b, total, b.constant(counts.astype(dtype)))
-    return result
+        return ew.divide.build(b, total, number)
+    return ew.divide.build(b, total, b.constant(counts.astype(dtype)))
 
 
 def _counts(
@@ -206,22 +208,67 @@ def _counts(
 def _mean(
     name: str,
     rank: int,
-    x: Any,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor: Any,
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> np.ndarray:
-    x = np.asarray(x)
-    windows = geometry(name, rank, x, kernel, stride, padding, 1, ceil_mode, floats=True)
+    x = np.asarray(input)
+    windows = geometry(name, rank, x, kernel_size, stride, padding, 1, ceil_mode, floats=True)
     wide = _SINGLE if x.dtype.itemsize == 2 else x.dtype
     views = windows_of(padded_array(x.astype(wide), windows, 0), windows)
-    counts = _counts(name, windows, count_include_pad, per_dimension(name, "padding", padding, rank), divisor)
+    counts = _counts(name, windows, count_include_pad, per_dimension(name, "padding", padding, rank), divisor_override)
     total = views.sum(axis=tuple(range(-rank, 0)))
-    result: np.ndarray = (total / counts.astype(wide)).astype(x.dtype)
-    return result
+    return (total / counts.astype(wide)).astype(x.dtype)
+
+
+def _average_pool(
+    name: str,
+    rank: int,
+    b: Builder,
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Value:
+    x = input
+    windows = geometry(name, rank, x, kernel_size, stride, padding, 1, ceil_mode, floats=True)
+    shape = _output_sizes(x.shape, windows)
+    if 0 in shape:
+        return b.empty(shape, x.dtype)
+    wide = _SINGLE if x.dtype.itemsize == 2 else x.dtype
+    x = padded(b, x, windows, 0)
+    if all(w.kernel == size for w, size in zip(windows, x.shape[-rank:])):
+        total = _whole_sum(b, x, rank, wide)
+    else:
+        total = _pool(b, x, windows, b.filled(shape, wide, 0), "arith.addf")
+    pads = per_dimension(name, "padding", padding, rank)
+    if divisor_override is None and is_dynamic_shape(tuple(w.size for w in windows)):
+        return b.cast(ew.divide.build(b, total, _counted(b, windows, count_include_pad, pads, wide)), x.dtype)
+    counts = _counts(name, windows, count_include_pad, pads, divisor_override)
+    return b.cast(_divided(b, total, counts, wide), x.dtype)
+
+
+avg_pool1d, avg_pool2d, avg_pool3d = operations(
+    "nn",
+    _average_pool,
+    _mean,
+    "avg_pool{}d",
+    {
+        1: "The mean of each window of [N, C, L]; `count_include_pad` says whether the padding's zeros count.",
+        2: "The mean of each window of [N, C, H, W]; `divisor_override` divides the sums in place of the count.",
+        3: "The mean of each window of [N, C, D, H, W]; the arguments are as of `avg_pool2d`.",
+    },
+    dtypes=FLOATS,
+    arrays=1,
+    tolerance=8,
+)
 
 
 def _adaptive(
@@ -269,7 +316,7 @@ def adaptive_avg_pool2d(b: Builder, input: Operand, output_size: Any) -> Value:
         return b.empty(shape, x.dtype)
     if all(n % m == 0 for n, m in zip(x.shape[-2:], counts)):
         kernel = [n // m for n, m in zip(x.shape[-2:], counts)]
-        return _average_pool(b, "adaptive_avg_pool2d", 2, x, kernel, None, 0, False, True, None)
+        return _average_pool("adaptive_avg_pool2d", 2, b, x, kernel)
     wide = _SINGLE if x.dtype.itemsize == 2 else x.dtype
     value = b.cast(x, wide)
     rank = len(shape)
@@ -290,149 +337,3 @@ def _slice_sum(b: Builder, value: Value, axis: int, low: int, high: int) -> Valu
     kind = mlir_name(value.dtype)
     total = b.reduce(part, [axis], value.dtype, 0, lambda block, x, acc: block.op(f"arith.addf {acc}, {x}", kind))
     return b.reshape(total, tuple(1 if d == axis else n for d, n in enumerate(value.shape)))
-
-
-def _largest1d(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> np.ndarray:
-    return _largest("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _largest2d(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> np.ndarray:
-    return _largest("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _largest3d(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> np.ndarray:
-    return _largest("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _mean1d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> np.ndarray:
-    return _mean("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-
-
-def _mean2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> np.ndarray:
-    return _mean("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-def _mean3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> np.ndarray:
-    return _mean("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-@operation("nn", _largest1d, dtypes=NUMBERS, arrays=1)
-def max_pool1d(
-    b: Builder,
-    input: Operand,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Value:
-    """The largest element in each window of [N, C, L]; `stride` is the kernel's size by default. NaN wins.
-
-    With `ceil_mode`, windows may reach beyond the padding. Raises `ShapeError`.
-    """
-    return _max_pool(b, "max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-@operation("nn", _largest2d, dtypes=NUMBERS, arrays=1)
-def max_pool2d(
-    b: Builder,
-    input: Operand,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Value:
-    """The largest element in each window of [N, C, H, W]; the arguments are as of `max_pool1d`, or pairs of them."""
-    return _max_pool(b, "max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-@operation("nn", _largest3d, dtypes=NUMBERS, arrays=1)
-def max_pool3d(
-    b: Builder,
-    input: Operand,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Value:
-    """The largest element in each window of [N, C, D, H, W]; the arguments are as of `max_pool1d`, or three of them."""
-    return _max_pool(b, "max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-@operation("nn", _mean1d, dtypes=FLOATS, arrays=1, tolerance=8)
-def avg_pool1d(
-    b: Builder,
-    input: Operand,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Value:
-    """The mean of each window of [N, C, L]; `count_include_pad` says whether the padding's zeros count."""
-    return _average_pool(b, "avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-
-
-@operation("nn", _mean2d, dtypes=FLOATS, arrays=1, tolerance=8)
-def avg_pool2d(
-    b: Builder,
-    input: Operand,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Value:
-    """The mean of each window of [N, C, H, W]; `divisor_override` divides the sums in place of the count."""
-    return _average_pool(
-        b, "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
-
-
-@operation("nn", _mean3d, dtypes=FLOATS, arrays=1, tolerance=8)
-def avg_pool3d(
-    b: Builder,
-    input: Operand,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Value:
-    """The mean of each window of [N, C, D, H, W]; the arguments are as of `avg_pool2d`."""
-    return _average_pool(
-        b, "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )

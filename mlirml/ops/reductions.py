@@ -15,7 +15,7 @@ from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
 from mlirml.ir.text.dtypes import as_dtype, check_integer, is_float, is_supported, mlir_name, short_name
 from mlirml.ops import elementwise as ew
 from mlirml.ops import promotion
-from mlirml.ops.registry import ALL, BOOL, BY_FUNCTION, FLOATS, INTEGERS, NUMBERS, OpDef, define, operation
+from mlirml.ops.registry import ALL, BOOL, BY_FUNCTION, FLOATS, INTEGERS, NUMBERS, OpDef, define, family, operation
 
 _SINGLE, _DOUBLE, _BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)
 
@@ -93,8 +93,7 @@ def _chosen(b: Builder, name: str, value: Value, where: Any, neutral: object) ->
     mask = where if isinstance(where, Value) else Scalar(bool(getattr(where, "value", where)))
     if ew.broadcast_shapes(name, (value, mask)) != value.shape:
         raise ShapeError(f"{name}: the mask {mask} does not broadcast to {value}")
-    kept: Value = ew.where.build(b, mask, value, Scalar(_scalar(neutral, value.dtype), weak=False))
-    return kept
+    return ew.where.build(b, mask, value, Scalar(_scalar(neutral, value.dtype), weak=False))
 
 
 def _scalar(number: object, dtype: np.dtype) -> Any:
@@ -117,8 +116,7 @@ def _started(
     if initial.shape:
         raise ShapeError(f"the initial value of a reduction is a scalar, not {initial}")
     result = reduce(neutral)
-    joined: Value = join.build(b, b.broadcast(initial, (), result.dtype), result)
-    return joined
+    return join.build(b, b.broadcast(initial, (), result.dtype), result)
 
 
 def sum_dtype(name: str, a: Value, dtype: Any) -> np.dtype:
@@ -206,44 +204,8 @@ def _refuse_empty(name: str, value: Value, axes: Sequence[int]) -> None:
         )
 
 
-def _extremum(name: str, ufunc: np.ufunc, start: Callable[[np.dtype], object]) -> Callable[..., Value]:
-    def build(b: Builder, a: Operand, axis: Any, keepdims: bool, initial: Any, where: Any = True) -> Value:
-        value = as_value(b, a)
-        axes = _reduced_axes(name, value.shape, axis)
-        if initial is None:
-            if where is not True:
-                raise ShapeError(f"{name}: with a mask, `initial` is needed too: there may be nothing to choose from")
-            _refuse_empty(name, value, axes)
-            initial = start(value.dtype)
-        _check_initial(name, initial, value.dtype)
-        value = _chosen(b, name, value, where, start(value.dtype))
-        combine = ew.combiner(ufunc)
-
-        def body(block: Body, x: str, accumulator: str) -> str:
-            return combine(block, [x, accumulator], value.dtype)
-
-        def reduce(first: object) -> Value:
-            return b.reduce(value, axes, value.dtype, first, body)
-
-        best = _started(b, value, initial, start(value.dtype), reduce, ew.maximum if name == "max" else ew.minimum)
-        return _restored(b, best, value.shape, axes, keepdims)
-
-    return build
-
-
-_max = _extremum("max", np.maximum, _lowest)
-_min = _extremum("min", np.minimum, _highest)
-
-
-@operation(
-    "reduction",
-    np.max,
-    dtypes=ALL,
-    methods=("max",),
-    aliases=(np.amax, np.maximum.reduce),
-    array_options=_OPTIONS,
-)
-def max_(
+def _extremum(
+    name: str,
     b: Builder,
     a: Operand,
     axis: Any = None,
@@ -252,36 +214,43 @@ def max_(
     initial: Any = None,
     where: Any = True,
 ) -> Value:
-    """Largest element over axes; NaN wins."""
-    return _max(b, a, axis, keepdims, initial, where)
+    ufunc, join, start = (np.maximum, ew.maximum, _lowest) if name == "max" else (np.minimum, ew.minimum, _highest)
+    value = as_value(b, a)
+    axes = _reduced_axes(name, value.shape, axis)
+    if initial is None:
+        if where is not True:
+            raise ShapeError(f"{name}: with a mask, `initial` is needed too: there may be nothing to choose from")
+        _refuse_empty(name, value, axes)
+        initial = start(value.dtype)
+    _check_initial(name, initial, value.dtype)
+    value = _chosen(b, name, value, where, start(value.dtype))
+    combine = ew.combiner(ufunc)
+
+    def body(block: Body, x: str, accumulator: str) -> str:
+        return combine(block, [x, accumulator], value.dtype)
+
+    def reduce(first: object) -> Value:
+        return b.reduce(value, axes, value.dtype, first, body)
+
+    best = _started(b, value, initial, start(value.dtype), reduce, join)
+    return _restored(b, best, value.shape, axes, keepdims)
 
 
-@operation(
+max_, min_ = family(
     "reduction",
-    np.min,
+    _extremum,
+    {"max": "Largest element over axes; NaN wins.", "min": "Smallest element over axes; NaN wins."},
+    methods=True,
+    aliases={"max": (np.amax, np.maximum.reduce), "min": (np.amin, np.minimum.reduce)},
     dtypes=ALL,
-    methods=("min",),
-    aliases=(np.amin, np.minimum.reduce),
     array_options=_OPTIONS,
 )
-def min_(
-    b: Builder,
-    a: Operand,
-    axis: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Value:
-    """Smallest element over axes; NaN wins."""
-    return _min(b, a, axis, keepdims, initial, where)
 
 
 @operation("reduction", np.ptp, dtypes=NUMBERS)
 def ptp(b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False) -> Value:
     """Largest minus smallest element over axes."""
-    result: Value = ew.subtract.build(b, _max(b, a, axis, keepdims, None), _min(b, a, axis, keepdims, None))
-    return result
+    return ew.subtract.build(b, *(_extremum(name, b, a, axis, None, keepdims) for name in ("max", "min")))
 
 
 def _mean_dtypes(name: str, value: Value, dtype: Any) -> tuple[np.dtype, np.dtype]:
@@ -318,13 +287,11 @@ def _divisor(b: Builder, value: Value, axes: tuple[int, ...], where: Any, ddof: 
         if known == 0:
             return count
     left = Scalar(known) if known is not None else b.cast(as_value(b, less), compute)
-    rest: Value = ew.maximum.build(b, ew.subtract.build(b, count, left), Scalar(0.0))
-    return rest
+    return ew.maximum.build(b, ew.subtract.build(b, count, left), Scalar(0.0))
 
 
 def _mean(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, divisor: Operand, where: Any) -> Value:
-    result: Value = ew.divide.build(b, _total(b, value, axes, compute, where), divisor)
-    return result
+    return ew.divide.build(b, _total(b, value, axes, compute, where), divisor)
 
 
 def _total(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, where: Any) -> Value:
@@ -339,8 +306,7 @@ def _less_error_of_mean(b: Builder, squares: Value, apart: Value, count: Operand
     """
     error = ew.divide.build(b, ew.square.build(b, apart), count)
     larger = ew.greater.build(b, squares, error)
-    result: Value = ew.where.build(b, larger, ew.subtract.build(b, squares, error), squares)
-    return result
+    return ew.where.build(b, larger, ew.subtract.build(b, squares, error), squares)
 
 
 @operation("reduction", np.mean, dtypes=ALL, methods=("mean",), array_options=("where",))
@@ -364,16 +330,20 @@ def mean(
 
 
 def _variance(
+    name: str,
     b: Builder,
     a: Operand,
-    axis: Any,
-    dtype: Any,
-    ddof: Any,
-    keepdims: bool,
-    where: Any,
-    centre: Any,
-    name: str,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
 ) -> Value:
+    ddof, centre = (ddof if correction is None else correction), mean
     value = as_value(b, a)
     axes = normalized_axes(name, value.shape, axis)
     compute, result = _mean_dtypes(name, value, dtype)
@@ -396,48 +366,31 @@ def _variance(
     return _restored(b, b.cast(spread, result), value.shape, axes, keepdims)
 
 
-_SPREAD_OPTIONS = ("where", "mean", "ddof", "correction")
+var, std = family(
+    "reduction",
+    _variance,
+    {
+        "var": "Variance over axes in two passes, the sum of squares divided by n - ddof.",
+        "std": "Standard deviation over axes, the root of `var`.",
+    },
+    methods=True,
+    dtypes=ALL,
+    array_options=("where", "mean", "ddof", "correction"),
+    tolerance=8,
+)
 
 
-@operation("reduction", np.var, dtypes=ALL, methods=("var",), array_options=_SPREAD_OPTIONS, tolerance=8)
-def var(
+def _truth(
+    name: str,
     b: Builder,
     a: Operand,
     axis: Any = None,
-    dtype: Any = None,
     out: None = None,
-    ddof: Any = 0,
     keepdims: bool = False,
     *,
     where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
 ) -> Value:
-    """Variance over axes in two passes, the sum of squares divided by n - ddof."""
-    ddof = ddof if correction is None else correction
-    return _variance(b, a, axis, dtype, ddof, keepdims, where, mean, "var")
-
-
-@operation("reduction", np.std, dtypes=ALL, methods=("std",), array_options=_SPREAD_OPTIONS, tolerance=8)
-def std(
-    b: Builder,
-    a: Operand,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> Value:
-    """Standard deviation over axes, the root of `var`."""
-    ddof = ddof if correction is None else correction
-    return _variance(b, a, axis, dtype, ddof, keepdims, where, mean, "std")
-
-
-def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, where: Any, name: str, op: str, start: bool) -> Value:
+    start, op = name == "all", "arith.andi" if name == "all" else "arith.ori"
     value = _chosen(b, name, as_value(b, a), where, start)
     axes = _reduced_axes(name, value.shape, axis)
 
@@ -447,22 +400,18 @@ def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, where: Any, name: 
     return _restored(b, b.reduce(value, axes, _BOOL, start, body), value.shape, axes, keepdims)
 
 
-@operation("reduction", np.any, dtypes=ALL, methods=("any",), aliases=(np.logical_or.reduce,), array_options=("where",))
-def any_(
-    b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
-) -> Value:
-    """True where some element along the axes is not zero."""
-    return _truth(b, a, axis, keepdims, where, "any", "arith.ori", False)
-
-
-@operation(
-    "reduction", np.all, dtypes=ALL, methods=("all",), aliases=(np.logical_and.reduce,), array_options=("where",)
+any_, all_ = family(
+    "reduction",
+    _truth,
+    {
+        "any": "True where some element along the axes is not zero.",
+        "all": "True where no element along the axes is zero.",
+    },
+    methods=True,
+    aliases={"any": (np.logical_or.reduce,), "all": (np.logical_and.reduce,)},
+    dtypes=ALL,
+    array_options=("where",),
 )
-def all_(
-    b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
-) -> Value:
-    """True where no element along the axes is zero."""
-    return _truth(b, a, axis, keepdims, where, "all", "arith.andi", True)
 
 
 @operation("reduction", np.count_nonzero, dtypes=ALL)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -243,6 +244,53 @@ def operation(section: str, reference: Callable[..., Any], **options: Any) -> Ca
         return define(OpDef(build.__name__.rstrip("_"), section, reference, build, doc=doc, **options))
 
     return decorate
+
+
+def named(function: Callable[..., Any], name: str, doc: str, *first: Any) -> Callable[..., Any]:
+    """`function(*first, ...)` as a function of the other parameters, called `name` in errors of Python's."""
+    code, defaults = function.__code__, function.__defaults__
+    own = FunctionType(code, function.__globals__, name, defaults, function.__closure__)
+    own.__qualname__, own.__kwdefaults__ = name, function.__kwdefaults__
+    call = functools.partial(own, *first)
+    vars(call).update(__name__=name, __qualname__=name, __doc__=doc, __module__=function.__module__)
+    return call
+
+
+def operations(
+    section: str,
+    build: Callable[..., Any],
+    reference: Callable[..., Any],
+    names: str,
+    docs: Mapping[int, str],
+    **options: Any,
+) -> Iterator[OpDef]:
+    """The operations `build(name, rank, builder, *operands, **options)`, one for each rank that has a docstring.
+
+    `reference(name, rank, ...)` are their references, and `names` their names, with {} for the rank.
+    """
+    for rank, doc in docs.items():
+        name = names.format(rank)
+        of_rank = named(reference, name, doc, name, rank)
+        yield operation(section, of_rank, **options)(named(build, name, doc, name, rank))
+
+
+def family(
+    section: str,
+    build: Callable[..., Any],
+    docs: Mapping[str, str],
+    *,
+    methods: bool = False,
+    aliases: Mapping[str, tuple[Callable[..., Any], ...]] | None = None,
+    **options: Any,
+) -> Iterator[OpDef]:
+    """The operations `build(name, ...)`, one for each function of NumPy that has a docstring.
+
+    With `methods` arrays have methods of their names; `aliases` are other functions that they are.
+    """
+    for name, doc in docs.items():
+        own: dict[str, Any] = {"methods": (name,)} if methods else {}
+        own["aliases"] = (aliases or {}).get(name, ())
+        yield operation(section, getattr(np, name), **own, **options)(named(build, name, doc, name))
 
 
 def composed(section: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:

@@ -12,7 +12,7 @@ from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.ir.text.builder import Check
 from mlirml.ir.text.dtypes import is_float
 from mlirml.ops.reductions import normalized_axes
-from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, OpDef, composed
+from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed, family
 from mlirml.ops.shapes.rearrange import known
 
 
@@ -46,7 +46,7 @@ _BUT_BF16 = tuple(d for d in ALL if d != "bf16")
 _OF_QUANTILES = tuple(d for d in NUMBERS if d != "bf16")
 
 
-def _refuse_bfloat16(name: str, x: Any) -> None:
+def refuse_bfloat16(name: str, x: Any) -> None:
     if x.dtype.name == "bfloat16":
         raise DTypeError(f"{name}: not compiled for bf16", help="convert the array with `.astype(np.float32)`")
 
@@ -87,7 +87,7 @@ _METHODS = (*_CONTINUOUS, "lower", "higher", "midpoint", "nearest")
 def _to_choose_from(xp: Any, name: str, a: Any, axis: Any) -> tuple[Any, Any, tuple[int, ...]]:
     """The array, with the axes of a quantile as its last one, and the shape that is kept; raises where it is empty."""
     a = xp.asarray(a)
-    _refuse_bfloat16(name, a)
+    refuse_bfloat16(name, a)
     lined, kept = _lined_up(xp, name, a, axis)
     if lined.shape[-1] == 0:
         raise ShapeError(f"{name}: no elements to choose from, the array of shape {list(a.shape)} is empty")
@@ -185,8 +185,8 @@ def _known_shares(name: str, q: Any) -> np.ndarray:
     return np.true_divide(shares, 100) if most == 100 else np.asarray(shares, np.float64)
 
 
-@composed("statistics", np.quantile, dtypes=_OF_QUANTILES, gaps=NO_ORDER, tolerance=8)
-def quantile(
+def _quantiles(
+    name: str,
     xp: Any,
     a: Any,
     q: Any,
@@ -198,39 +198,30 @@ def quantile(
     *,
     weights: None = None,
 ) -> Any:
-    """The elements below which the shares q of all elements lie; NaN if one is NaN, or for a dynamic q outside of 0 to
-    1.
-    """
     if not _is_known(q):
         q, weak = _shares(xp, q)
-        return _traced_quantile(xp, "quantile", a, q, weak, axis, method, keepdims, weights)
-    shares = _known_shares("quantile", q)
+        q = q / 100 if name == "percentile" else q
+        return _traced_quantile(xp, name, a, q, weak, axis, method, keepdims, weights)
+    shares = _known_shares(name, q)
     if is_dynamic_shape(a.shape) and method == "linear" and weights is None:
-        return _traced_quantile(xp, "quantile", a, xp.asarray(shares), _is_weak(q), axis, method, keepdims, weights)
-    return _quantile(xp, "quantile", a, q, axis, method, keepdims, weights)
+        return _traced_quantile(xp, name, a, xp.asarray(shares), _is_weak(q), axis, method, keepdims, weights)
+    return _quantile(xp, name, a, q, axis, method, keepdims, weights)
 
 
-@composed("statistics", np.percentile, dtypes=_OF_QUANTILES, gaps=NO_ORDER, tolerance=8)
-def percentile(
-    xp: Any,
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: None = None,
-) -> Any:
-    """`quantile` with shares from 0 to 100."""
-    if not _is_known(q):
-        q, weak = _shares(xp, q)
-        return _traced_quantile(xp, "percentile", a, q / 100, weak, axis, method, keepdims, weights)
-    shares = _known_shares("percentile", q)
-    if is_dynamic_shape(a.shape) and method == "linear" and weights is None:
-        return _traced_quantile(xp, "percentile", a, xp.asarray(shares), _is_weak(q), axis, method, keepdims, weights)
-    return _quantile(xp, "percentile", a, q, axis, method, keepdims, weights)
+quantile, percentile = family(
+    "statistics",
+    _quantiles,
+    {
+        "quantile": """The elements below which the shares q of all elements lie; NaN if one is NaN, or for a dynamic q
+    outside of 0 to 1.
+    """,
+        "percentile": "`quantile` with shares from 0 to 100.",
+    },
+    composed=True,
+    dtypes=_OF_QUANTILES,
+    gaps=NO_ORDER,
+    tolerance=8,
+)
 
 
 def _filled(xp: Any, a: Any, value: float) -> tuple[Any, Any]:
@@ -279,7 +270,18 @@ def nanprod(
     return xp.prod(filled, axis=axis, dtype=dtype, keepdims=keepdims, **_given(initial=initial, where=where))
 
 
-def _nan_extremum(xp: Any, function: Any, worst: float, a: Any, axis: Any, keepdims: bool, options: Any) -> Any:
+def _nan_extremum(
+    name: str,
+    xp: Any,
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    function, worst = (xp.max, -np.inf) if name == "nanmax" else (xp.min, np.inf)
+    options = _given(initial=initial, where=where)
     a = xp.asarray(a)
     if not is_float(a.dtype):  # bfloat16 is one: NumPy reduces with `fmax`, which knows its NaN
         return function(a, axis=axis, keepdims=keepdims, **options)
@@ -289,6 +291,19 @@ def _nan_extremum(xp: Any, function: Any, worst: float, a: Any, axis: Any, keepd
     if "initial" in options:
         return result
     return xp.where(xp.all(mask, axis=axis, keepdims=keepdims), xp.full((), np.nan, dtype=a.dtype), result)
+
+
+nanmax, nanmin = family(
+    "statistics",
+    _nan_extremum,
+    {
+        "nanmax": "Largest element over axes, NaN left out; NaN if there is nothing else.",
+        "nanmin": "Smallest element over axes, NaN left out; NaN if there is nothing else.",
+    },
+    composed=True,
+    dtypes=ALL,
+    gaps=NO_COMPLEX_ORDER,
+)
 
 
 def _nan_position(xp: Any, function: Any, worst: float, a: Any, axis: Any, keepdims: Any) -> Any:
@@ -307,34 +322,6 @@ def nanargmax(xp: Any, a: Any, axis: Any = None, out: None = None, *, keepdims: 
 def nanargmin(xp: Any, a: Any, axis: Any = None, out: None = None, *, keepdims: Any = np._NoValue) -> Any:
     """The position of the smallest element, NaN left out; of nothing but NaN 0, where NumPy raises an error."""
     return _nan_position(xp, xp.argmin, np.inf, a, axis, keepdims)
-
-
-@composed("statistics", np.nanmax, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
-def nanmax(
-    xp: Any,
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """Largest element over axes, NaN left out; NaN if there is nothing else."""
-    return _nan_extremum(xp, xp.max, -np.inf, a, axis, keepdims, _given(initial=initial, where=where))
-
-
-@composed("statistics", np.nanmin, dtypes=ALL, gaps=NO_COMPLEX_ORDER)
-def nanmin(
-    xp: Any,
-    a: Any,
-    axis: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """Smallest element over axes, NaN left out; NaN if there is nothing else."""
-    return _nan_extremum(xp, xp.min, np.inf, a, axis, keepdims, _given(initial=initial, where=where))
 
 
 @composed("statistics", np.nanmean, dtypes=ALL, tolerance=8)
@@ -418,7 +405,7 @@ def nanmedian(
 ) -> Any:
     """Median of what is not NaN."""
     a = xp.asarray(a)
-    _refuse_bfloat16("nanmedian", a)
+    refuse_bfloat16("nanmedian", a)
     if not np.issubdtype(a.dtype, np.inexact) or a.size == 0:
         return median.build(xp, a, axis, None, False, keepdims)
     lined, kept = _lined_up(xp, "nanmedian", a, axis)
@@ -450,52 +437,43 @@ def _nanquantile(xp: Any, name: str, a: Any, q: Any, shares: np.ndarray, axis: A
 
 
 def _of_numbers(
-    xp: Any, name: str, whole: OpDef, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any
+    name: str,
+    xp: Any,
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: None = None,
 ) -> Any:
-    """The quantiles of what is not NaN; `whole` are those of all elements, for dtypes without NaN."""
     a, shares = xp.asarray(a), _known_shares(name, q)
-    if not np.issubdtype(a.dtype, np.inexact):
+    if not np.issubdtype(a.dtype, np.inexact):  # there is no NaN
+        whole = quantile if name == "nanquantile" else percentile
         return whole.build(xp, a, q, axis, None, False, method, keepdims, weights=weights)
     if weights is not None:
         raise UnsupportedSyntaxError(f"{name}: weights are not compiled")
     return _nanquantile(xp, name, a, q, shares, axis, method, keepdims)
 
 
-@composed("statistics", np.nanquantile, dtypes=_OF_QUANTILES, gaps=NO_ORDER, tolerance=8)
-def nanquantile(
-    xp: Any,
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: None = None,
-) -> Any:
-    """`quantile` of what is not NaN, by the method "linear" and for shares that are known; NaN where all are.
+nanquantile, nanpercentile = family(
+    "statistics",
+    _of_numbers,
+    {
+        "nanquantile": """`quantile` of what is not NaN, by the method "linear" and for shares that are known; NaN
+    where all are.
 
     The dtype is that of `quantile`, where NumPy's depends on the elements for some shares in arrays.
-    """
-    return _of_numbers(xp, "nanquantile", quantile, a, q, axis, method, keepdims, weights)
-
-
-@composed("statistics", np.nanpercentile, dtypes=_OF_QUANTILES, gaps=NO_ORDER, tolerance=8)
-def nanpercentile(
-    xp: Any,
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: None = None,
-) -> Any:
-    """`nanquantile` with shares from 0 to 100."""
-    return _of_numbers(xp, "nanpercentile", percentile, a, q, axis, method, keepdims, weights)
+    """,
+        "nanpercentile": "`nanquantile` with shares from 0 to 100.",
+    },
+    composed=True,
+    dtypes=_OF_QUANTILES,
+    gaps=NO_ORDER,
+    tolerance=8,
+)
 
 
 @composed("statistics", np.cov, dtypes=ALL, tolerance=16, scalars=False)
@@ -548,7 +526,7 @@ def corrcoef(xp: Any, x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any 
 def digitize(xp: Any, x: Any, bins: Any, right: bool = False) -> Any:
     """The number of the bin of each element; the edges go up or down, which is checked for those that are known."""
     x, side = xp.asarray(x), "left" if right else "right"
-    _refuse_bfloat16("digitize", x)
+    refuse_bfloat16("digitize", x)
     if _is_traced(bins):
         edges = xp.asarray(bins)
         if edges.ndim != 1:
@@ -578,7 +556,7 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
     Edges that come with the call are not checked.
     """
     a = xp.asarray(a)
-    _refuse_bfloat16("histogram", a)
+    refuse_bfloat16("histogram", a)
     shape, a = a.shape, a.reshape(-1)
     a = a.astype(np.uint8) if a.dtype == np.bool_ else a
     edges, bin_ = _binned(xp, a, bins, range)
@@ -600,7 +578,7 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
 def histogram_bin_edges(xp: Any, a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of the bins of `np.histogram`; the number of bins is known at trace time, and no rule's name."""
     a = xp.asarray(a)
-    _refuse_bfloat16("histogram_bin_edges", a)
+    refuse_bfloat16("histogram_bin_edges", a)
     a = a.reshape(-1)
     return _edges(xp, a.astype(np.uint8) if a.dtype == np.bool_ else a, bins, range)
 

@@ -173,5 +173,4 @@ def windows_of(array: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
     positions = [slice(None, None, w.stride) for w in windows]
     taps = [slice(None, None, w.dilation) for w in windows]
     index: Any = (..., *positions, *taps)
-    result: np.ndarray = view[index]
-    return result
+    return view[index]

@@ -15,39 +15,12 @@ arrays, one for each parameter, and of numbers; nothing is kept elsewhere. f16 a
 
 from __future__ import annotations
 
-from mlirml.optim.adaptive import adadelta, adamax, asgd, muon, nadam, radam, rprop
-from mlirml.optim.lbfgs import lbfgs
-from mlirml.optim.optimiser import Optimiser
-from mlirml.optim.rules import adafactor, adagrad, adam, adamw, lion, rmsprop, sgd
-from mlirml.optim.schedules import (
-    constant,
-    cosine,
-    cosine_restarts,
-    cyclic,
-    exponential,
-    joined,
-    linear,
-    linear_warmup,
-    multistep,
-    one_cycle,
-    polynomial,
-    step,
-)
-from mlirml.optim.wrappers import (
-    Plateau,
-    accumulate,
-    clip_by_global_norm,
-    clip_by_value,
-    ema,
-    global_norm,
-    maximize,
-    mixed_precision,
-    reduce_on_plateau,
-)
+from mlirml.core.exports import is_public as _is_public
+from mlirml.optim.adaptive import *
+from mlirml.optim.lbfgs import *
+from mlirml.optim.optimiser import *
+from mlirml.optim.rules import *
+from mlirml.optim.schedules import *
+from mlirml.optim.wrappers import *
 
-__all__ = [
-    "Optimiser", "Plateau", "accumulate", "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd",
-    "clip_by_global_norm", "clip_by_value", "constant", "cosine", "cosine_restarts", "cyclic", "ema", "exponential",
-    "global_norm", "joined", "lbfgs", "linear", "linear_warmup", "lion", "maximize", "mixed_precision", "multistep",
-    "muon", "nadam", "one_cycle", "polynomial", "radam", "reduce_on_plateau", "rmsprop", "rprop", "sgd", "step",
-]  # fmt: skip
+__all__ = [name for name, value in globals().items() if _is_public(name, value)]

@@ -12,6 +12,8 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.ir.text.dtypes import describe
 from mlirml.optim.optimiser import Optimiser, Rate, Step, by_parameter, decayed, zeros
 
+__all__ = ["adadelta", "adamax", "asgd", "muon", "nadam", "radam", "rprop"]
+
 Slots = dict[str, Any]
 
 

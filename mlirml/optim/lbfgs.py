@@ -10,6 +10,8 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.state.objects import flatten_floats
 from mlirml.optim.optimiser import Optimiser, Rate, State, computed, matched, step_of
 
+__all__ = ["lbfgs"]
+
 
 def lbfgs(rate: Rate = 1.0, history: int = 10) -> Optimiser:
     """Limited-memory BFGS (Nocedal and Wright, "Numerical optimization", algorithm 7.4), one iteration an update.

@@ -14,6 +14,8 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.state.objects import flatten_floats
 from mlirml.ir.text.dtypes import describe
 
+__all__ = ["Optimiser"]
+
 State = dict[str, Any]
 Rate = Any
 """A number, or a function from the number of updates that are done to one."""

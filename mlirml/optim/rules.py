@@ -9,6 +9,8 @@ import numpy as np
 from mlirml.errors import ArgumentError
 from mlirml.optim.optimiser import Optimiser, Rate, Step, by_parameter, decayed, zeros
 
+__all__ = ["adafactor", "adagrad", "adam", "adamw", "lion", "rmsprop", "sgd"]
+
 Slots = dict[str, Any]
 
 

@@ -10,6 +10,11 @@ import numpy as np
 
 from mlirml.errors import ArgumentError
 
+__all__ = [
+    "constant", "cosine", "cosine_restarts", "cyclic", "exponential", "joined", "linear", "linear_warmup", "multistep",
+    "one_cycle", "polynomial", "step",
+]  # fmt: skip
+
 Schedule = Callable[[Any], Any]
 
 

@@ -12,6 +12,11 @@ from mlirml.errors import ArgumentError
 from mlirml.frontend.state.objects import flatten_floats
 from mlirml.optim.optimiser import Optimiser, State, computed, matched
 
+__all__ = [
+    "Plateau", "accumulate", "clip_by_global_norm", "clip_by_value", "ema", "global_norm", "maximize",
+    "mixed_precision", "reduce_on_plateau",
+]  # fmt: skip
+
 
 def maximize(optimiser: Optimiser) -> Optimiser:
     """The optimiser that goes up: torch's option `maximize` of any of them."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import PipelineError
@@ -14,14 +15,17 @@ from mlirml.passes.presence import Condition
 from mlirml.passes.syntax import parse_elements, quote, split_list, unquote
 from mlirml.targets.machine import Device, Processor
 
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+
 
 class Pass:
     """A pass over a module. Subclasses are frozen dataclasses; their fields are the options, `max_ops` -> `max-ops`.
 
-    This class is none, so that a pass may be made by the standard library's decorator as well. `name` is the flag:
-    `mlirml-fuse` is run by `mlirml-opt --mlirml-fuse` and is in `fuse.py`. An option is a `bool`, `int`, `float`,
-    `str`, a `tuple` of one of them, or one of the records of `mlirml.targets.machine`. `str(pass)` is pipeline text
-    without the defaults.
+    This class is none, so that a pass may be made by the standard library's decorator as well. `name` is the flag that
+    `register` makes of the name of the class: `FusePass` is in `fuse.py`, and `mlirml-opt --mlirml-fuse` runs it. An
+    option is a `bool`, `int`, `float`, `str`, a `tuple` of one of them, or one of the records of
+    `mlirml.targets.machine`. `str(pass)` is pipeline text without the defaults.
     """
 
     name: ClassVar[str]
@@ -29,7 +33,7 @@ class Pass:
     optional: ClassVar[bool] = False
 
     def run(self, module: mlir.Operation) -> None:
-        """Change the module (a `builtin.module` operation) in place; raise an `MlirmlError` to fail."""
+        """Change the module (a `builtin.module` operation) in its context, in place; raise an `MlirmlError` to fail."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -87,16 +91,18 @@ REGISTRY: dict[str, type[Pass]] = {}
 _PassClass = TypeVar("_PassClass", bound=type[Pass])
 
 
-@overload
-def register(cls: _PassClass) -> _PassClass: ...
+if TYPE_CHECKING:
 
+    @overload
+    @dataclass_transform(frozen_default=True)
+    def register(cls: _PassClass) -> _PassClass: ...
 
-@overload
-def register(*, when: Condition | None = None, optional: bool = False) -> Callable[[_PassClass], _PassClass]: ...
+    @overload
+    def register(*, when: Condition | None = None, optional: bool = False) -> Callable[[_PassClass], _PassClass]: ...
 
 
 def register(cls: Any = None, *, when: Condition | None = None, optional: bool = False) -> Any:
-    """Class decorator: make the pass known to `mlirml-opt` and the pipeline parser.
+    """Class decorator: make a frozen dataclass of the pass, known to `mlirml-opt` and the pipeline parser.
 
     `when` is a condition on the operations of the module, at its simplest beginnings of their names. Where it does not
     hold the pass changes nothing, and the pipelines of targets do not run it. `mlirml.passes.files.condition_of` reads
@@ -108,6 +114,10 @@ def register(cls: Any = None, *, when: Condition | None = None, optional: bool =
     """
     if cls is None:
         return partial(register, when=when, optional=optional)
+    if "__dataclass_fields__" not in vars(cls):
+        cls = dataclass(cls, frozen=True)
+    if not hasattr(cls, "name"):
+        cls.name = "mlirml" + re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", cls.__name__.removesuffix("Pass"))
     other = REGISTRY.get(cls.name)
     if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
         raise ValueError(f"{cls.name} is registered twice, by {other.__module__} and {cls.__module__}")

@@ -28,8 +28,7 @@ def find_pass(name: str) -> type[Pass] | None:
 
 def condition_of(name: str) -> presence.Condition | None:
     """The `when` of a pass, without importing it; None where the pass has none."""
-    condition: presence.Condition | None = _declaration(name).get("when", presence.UPSTREAM.get(name))
-    return condition
+    return _declaration(name).get("when", presence.UPSTREAM.get(name))
 
 
 def is_optional(name: str) -> bool:
@@ -47,8 +46,7 @@ def _declaration(name: str) -> dict[str, Any]:
         with open(os.path.join(os.path.dirname(_ROOT), *module.split(".")) + ".py", "rb") as file:
             _, declared, rest = file.read().partition(_DECLARED)
         if declared:
-            found: dict[str, Any] = eval(b"dict(" + rest[: rest.index(b")\n") + 1], vars(presence))
-            return found
+            return eval(b"dict(" + rest[: rest.index(b")\n") + 1], vars(presence))
     return {}
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mlirml.core.config import config
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.legality import STAGES, contract_of, verify_stage
 from mlirml.errors import PipelineError
 from mlirml.ir.bindings import mlir
@@ -20,7 +19,6 @@ from mlirml.passes.base import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class VerifyStagePass(Pass):
     """Check the module against the table in `mlirml/dialects/legality.py`; in a pipeline it also ends the stage.
 
@@ -28,7 +26,6 @@ class VerifyStagePass(Pass):
     makes it do nothing.
     """
 
-    name = "mlirml-verify-stage"
     stage: str
     legal: tuple[str, ...] = ()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Mapping
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, mlir
+from mlirml.ir.bindings import block_ops, clone_with, mlir, replace_op
 
 Change = Callable[[int, bool], tuple[Mapping[mlir.Value, mlir.Value], Container[mlir.Operation]]]
 """For body `n`, or an iteration of the remainder: what replaces values in it, and the operations that it lacks."""
@@ -55,9 +55,7 @@ def unroll(loop: mlir.Operation, factor: int, change: Change = lambda n, is_rest
             return
         for number in range(count % factor):
             values = clone(middle, number, values, is_rest=True)
-    for old, new in zip(loop.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    loop.erase()
+    replace_op(loop, *values)
 
 
 def unrolled_iterations(loop: mlir.Operation, count: int | None, factor: int) -> mlir.Value:

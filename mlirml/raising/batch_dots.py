@@ -45,21 +45,16 @@ _MOST_ELEMENTS = 1 << 19
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class BatchDotsPass(Pass):
     """Compute dot products of rows in loops as matrix products before the loops."""
-
-    name = "mlirml-batch-dots"
 
     def run(self, module: mlir.Operation) -> None:
         changed = False
         for function in loop_functions(module):
             found: list[tuple[mlir.Operation, Dots]] = []
             for op in named_operations(function, ("linalg.dot",)):
-                try:
+                with suppress(NoMatch):
                     found.append((op, match_dots(op)))
-                except NoMatch:
-                    continue
             counts = Counter(dots.key for _, dots in found)
             for op, dots in found:
                 if dots.ifs and counts[dots.key] < 2:

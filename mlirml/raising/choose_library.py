@@ -15,8 +15,7 @@ After, with `lapack`:
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, replace_op
 from mlirml.ir.library_calls import FACTORIZATIONS
 from mlirml.ir.text.library_calls import LIBRARY
 from mlirml.passes import Pass, register
@@ -25,11 +24,9 @@ from mlirml.raising.nests.remarks import remark
 
 
 @register(when=ANY_REQUEST)
-@dataclass(frozen=True)
 class ChooseLibraryPass(Pass):
     """Take the branches that call libraries of the target, or else the branches without library calls."""
 
-    name = "mlirml-choose-library"
     lapack: bool = False
 
     def run(self, module: mlir.Operation) -> None:
@@ -57,6 +54,4 @@ def inline_branch(branch: mlir.Operation, region: int) -> None:
     *inner, end = block_ops(branch.regions[region].blocks[0])
     for op in inner:
         op.move_before(branch)
-    for result, value in zip(branch.results, end.operands):
-        result.replace_all_uses_with(value)
-    branch.erase()
+    replace_op(branch, *end.operands)

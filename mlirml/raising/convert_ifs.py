@@ -42,7 +42,7 @@ from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CHECK
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations, replace_op
 from mlirml.passes import NoMatch, Pass, register, run_upstream
 from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.batch_dots import TAKEN
@@ -54,14 +54,12 @@ _CLEAN = "cse"  # canonicalization would make select(k >= 0, k, 0) a maximum
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class ConvertIfsPass(Pass):
     """Turn conditionals in loops into selects, if both branches may run; `longest` is in operations.
 
     With `exchanges`, also those that exchange elements at dynamic indices.
     """
 
-    name = "mlirml-convert-ifs"
     longest: int = 60
     exchanges: bool = False
 
@@ -419,8 +417,7 @@ class _Builder:
         index = self._safe_indices(array, indices_of(op), taken)
         old = emit.value("tensor.extract", [array, *index], value.type)
         kept = self._select(taken, value, old)
-        op.results[0].replace_all_uses_with(emit.value("tensor.insert", [kept, array, *index], array.type))
-        op.erase()
+        replace_op(op, emit.value("tensor.insert", [kept, array, *index], array.type))
 
     def merged(self, stores: Stores) -> mlir.Value:
         """The array after the stores of both branches to the same elements."""

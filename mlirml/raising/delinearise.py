@@ -30,7 +30,6 @@ from collections.abc import Mapping, Sequence
 from mlirml.analysis.affine import Reader
 from mlirml.analysis.ranges import Ranges
 from mlirml.core.affine import Linear
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.ir.rank_zero import insertion_point_after
@@ -44,11 +43,8 @@ _CLEAN = "canonicalize,cse"
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class DelinearisePass(Pass):
     """Give arrays of one dimension the dimensions that the indices of loops imply."""
-
-    name = "mlirml-delinearise"
 
     def run(self, module: mlir.Operation) -> None:
         changed = False

@@ -15,7 +15,6 @@ tensor. `mlirml-raise` splits off only what it raises; this pass shows what depe
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir
 from mlirml.passes import Pass, register
 from mlirml.raising.nests.distribute import distribution, loops_in
@@ -26,11 +25,8 @@ from mlirml.raising.nests.visit import each_nest
 
 
 @register
-@dataclass(frozen=True)
 class DistributeLoopsPass(Pass):
     """Give each cycle of dependent statements its own loops."""
-
-    name = "mlirml-distribute-loops"
 
     def run(self, module: mlir.Operation) -> None:
         each_nest(module, distribute)

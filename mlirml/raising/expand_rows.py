@@ -22,8 +22,9 @@ from __future__ import annotations
 
 from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import attempt
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, replace_op
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register, run_upstream
 from mlirml.passes.presence import ANY_LOOP
@@ -35,22 +36,15 @@ _SCALARS = ("arith", "math", "scf", "affine")
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class ExpandRowsPass(Pass):
     """Turn elementwise operations on rows into loops over elements, in nests whose dot products are batched."""
-
-    name = "mlirml-expand-rows"
 
     def run(self, module: mlir.Operation) -> None:
         changed = False
         for function in loop_functions(module):
             for nest in [op for op in operations(function) if op.name == "scf.for" and BATCHED in op.attributes]:
                 del nest.attributes[BATCHED]
-                try:
-                    sinks = match_sinks(nest)
-                except NoMatch:
-                    continue
-                for op, number in sinks:
+                for op, number in attempt(match_sinks, nest) or ():
                     with op.location:
                         build_loop(read_sink(op, number))
                     changed = True
@@ -199,8 +193,7 @@ def build_loop(sink: Sink) -> None:
         stored = emit.value("tensor.insert", [value, array, *indices_of(sink.offsets, at)], array.type)
         emit.create("scf.yield", [stored])
     if sink.op.name == "tensor.insert_slice":
-        sink.op.results[0].replace_all_uses_with(loop.results[0])
-        sink.op.erase()
+        replace_op(sink.op, loop.results[0])
     else:
         sink.op.operands[sink.number] = loop.results[0]
 
@@ -242,6 +235,5 @@ def _element(
         whole = array if op.operands[0] == sink.array else op.operands[0]
         return emit.value("tensor.extract", [whole, *indices_of(tuple(slice_offsets(op)), at)], type_.element_type)
     if op is not None and op.name == "linalg.fill":
-        number: mlir.Value = op.operands[0]
-        return number
+        return op.operands[0]
     return emit.value("tensor.extract", [row, at], type_.element_type)

@@ -48,11 +48,9 @@ _READS = ("tensor.extract", "tensor.from_elements")
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class HoistChecksPass(Pass):
     """Make checks before loop nests if computing the indices takes at most `longest` operations."""
 
-    name = "mlirml-hoist-checks"
     longest: int = 32
 
     def run(self, module: mlir.Operation) -> None:

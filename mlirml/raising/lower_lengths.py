@@ -30,10 +30,11 @@ from typing import TypeAlias
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import dims_in, dims_of, indexing_maps
+from mlirml.analysis.values import is_tensor
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, replace_op
 from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.erase import erase_unused
 from mlirml.ir.library_calls import LIBRARY_CALLS
@@ -50,7 +51,6 @@ Body: TypeAlias = "Callable[[dict[int, mlir.Value], mlir.Value], mlir.Value]"
 
 
 @register(when=ANY_LOOP)
-@dataclass(frozen=True)
 class LowerLengthsPass(Pass):
     """Turn operations that are as fast in loops over elements into such loops.
 
@@ -58,7 +58,6 @@ class LowerLengthsPass(Pass):
     elements.
     """
 
-    name = "mlirml-lower-lengths"
     for_requests: bool = False
 
     def run(self, module: mlir.Operation) -> None:
@@ -272,8 +271,7 @@ class _Lowering:
         new = self.total(loops, {}, self.target.tensor, old)
         users = [use.owner.operation for use in self.op.results[0].uses]
         for user in (user for user in users if user.name == "tensor.extract"):
-            user.results[0].replace_all_uses_with(new)
-            user.erase()
+            replace_op(user, new)
         return emit.value("tensor.from_elements", [new], self.out.type)
 
     def chosen(self) -> tuple[int, ...]:
@@ -379,10 +377,6 @@ class _Lowering:
             walked = 0 if dim is None else times(value_of(map_.results[dim], at), step)
             found.append(as_index(plus(walked, offset)))
         return found
-
-
-def is_tensor(value: mlir.Value) -> bool:
-    return isinstance(value.type, mlir.RankedTensorType)
 
 
 def value_of(expression: mlir.AffineExpr, at: dict[int, mlir.Value]) -> Number:

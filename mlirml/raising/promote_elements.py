@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from mlirml.analysis.distances import Distances
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, replace_op
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.find_loops import loop_functions
@@ -36,11 +36,8 @@ _CLEAN = "canonicalize,cse"
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class PromoteElementsPass(Pass):
     """Carry the elements that loops update as scalars."""
-
-    name = "mlirml-promote-elements"
 
     def run(self, module: mlir.Operation) -> None:
         changed = False
@@ -167,16 +164,13 @@ def build_carried(loop: mlir.Operation, found: Sequence[Element], known: _Indice
         emit.create("scf.yield", [*final.operands, *lasts])
     final.erase()
     for store in (store for element in found for store in element.stores):
-        store.results[0].replace_all_uses_with(store.operands[1])
-        store.erase()
+        replace_op(store, store.operands[1])
     results = list(new.results)[: len(loop.results)]
     with mlir.InsertionPoint(loop):
         for element, indices, value in zip(found, safe, list(new.results)[len(results) :], strict=True):
             array = results[element.carried]
             results[element.carried] = emit.value("tensor.insert", [value, array, *indices], array.type)
-    for old, result in zip(loop.results, results, strict=True):
-        old.replace_all_uses_with(result)
-    loop.erase()
+    replace_op(loop, *results)
 
 
 def _carry(element: Element, number: mlir.Value) -> None:
@@ -187,8 +181,7 @@ def _carry(element: Element, number: mlir.Value) -> None:
             number = store.operands[0]
         for read in [use.owner.operation for use in state.uses if use.owner.name == "tensor.extract"]:
             if indices_of(read) == element.indices:
-                read.results[0].replace_all_uses_with(number)
-                read.erase()
+                replace_op(read, number)
 
 
 def _safe_indices(loop: mlir.Operation, element: Element, known: _Indices) -> list[mlir.Value]:

@@ -29,7 +29,6 @@ Elements of rows are read from the source of the row, and stored there. A counti
 from __future__ import annotations
 
 from mlirml.analysis.traits import CONTROL
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.ir.rank_zero import Scalars, element_place, insertion_point_after, is_number, is_scalar
@@ -45,11 +44,8 @@ _CLEAN = "canonicalize,cse"
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class PromoteScalarsPass(Pass):
     """Compute scalars and indices in functions with loops as scalars, and read and store elements on their own."""
-
-    name = "mlirml-promote-scalars"
 
     def run(self, module: mlir.Operation) -> None:
         functions = loop_functions(module)
@@ -81,7 +77,7 @@ def carry_scalars(function: mlir.Operation) -> None:
             for number, operand in enumerate(op.operands):
                 if is_number(operand):
                     with mlir.InsertionPoint(op):
-                        op.operands[number] = extracted(operand)
+                        op.operands[number] = emit.only_element(operand)
             for result in op.results:
                 if is_number(result):
                     received(result)
@@ -96,12 +92,7 @@ def carry_in_block(block: mlir.Block) -> None:
     for number, operand in enumerate(final.operands):
         if is_number(operand):
             with mlir.InsertionPoint(final):
-                final.operands[number] = extracted(operand)
-
-
-def extracted(number: mlir.Value) -> mlir.Value:
-    """The element of a tensor of rank 0."""
-    return emit.value("tensor.extract", [number], number.type.element_type)
+                final.operands[number] = emit.only_element(operand)
 
 
 def received(value: mlir.Value) -> None:

@@ -28,7 +28,6 @@ build. A nest of which nothing can be raised is unchanged, and a remark has the 
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_LOOP
@@ -43,7 +42,6 @@ from mlirml.raising.nests.visit import each_nest
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class RaisePass(Pass):
     """Raise loop nests on tensors to linalg operations of some `forms`.
 
@@ -52,7 +50,6 @@ class RaisePass(Pass):
     loops than enclose them.
     """
 
-    name = "mlirml-raise"
     forms: tuple[str, ...] = FORMS
 
     def run(self, module: mlir.Operation) -> None:

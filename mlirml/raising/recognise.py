@@ -21,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlirml.analysis.structured import indexing_maps
-from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.raising.nests.find_loops import ORDER, RAISED
 from mlirml.raising.nests.remarks import remark
@@ -43,11 +42,9 @@ Family = Callable[[Nest], Callable[[], Built]]
 
 
 @register(when=("scf.for", "#mlirml.raised"), optional=True)
-@dataclass(frozen=True)
 class RecognisePass(Pass):
     """Name the operations that generics compute; with `only_raised`, only of those that mlirml-raise has made."""
 
-    name = "mlirml-recognise"
     only_raised: bool = False
 
     def run(self, module: mlir.Operation) -> None:
@@ -89,9 +86,7 @@ def recognise(op: mlir.Operation) -> None:
             new.attributes[ORDER] = mlir.DenseI64ArrayAttr.get([0] * rank, op.context)
         if what:
             remark(op, what, "recognised")
-        for old, new in zip(op.results, values, strict=True):
-            old.replace_all_uses_with(new)
-        op.erase()
+        replace_op(op, *values)
         return
 
 
@@ -109,9 +104,7 @@ def recognise_loop(loop: mlir.Operation) -> None:
     with loop.location, mlir.InsertionPoint(loop):
         values = build_position(loop, found)
     remark(loop, found.description, "recognised")
-    for old, new in zip(loop.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    loop.erase()
+    replace_op(loop, *values)
 
 
 def _fill(nest: Nest) -> Callable[[], Built]:

@@ -10,7 +10,6 @@ store. The loop that carries it is the outermost common loop of which one iterat
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
@@ -22,11 +21,8 @@ from mlirml.raising.nests.visit import each_nest
 
 
 @register
-@dataclass(frozen=True)
 class ReportDependencesPass(Pass):
     """Add a remark at each statement about its dependences; the module is not changed."""
-
-    name = "mlirml-report-dependences"
 
     def run(self, module: mlir.Operation) -> None:
         each_nest(module, report)

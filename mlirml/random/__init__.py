@@ -11,22 +11,11 @@ False
 
 from __future__ import annotations
 
-from mlirml.random.continuous import (
-    exponential,
-    gumbel,
-    laplace,
-    multivariate_normal,
-    normal,
-    truncated_normal,
-    uniform,
-)
-from mlirml.random.discrete import bernoulli, categorical, choice, permutation, randint
-from mlirml.random.keys import bits, fold_in, key, split
-from mlirml.random.rejection import beta, dirichlet, gamma, poisson
-from mlirml.random.trials import binomial
+from mlirml.core.exports import is_public as _is_public
+from mlirml.random.continuous import *
+from mlirml.random.discrete import *
+from mlirml.random.keys import *
+from mlirml.random.rejection import *
+from mlirml.random.trials import *
 
-__all__ = [
-    "bernoulli", "beta", "binomial", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in", "gamma",
-    "gumbel", "key", "laplace", "multivariate_normal", "normal", "permutation", "poisson", "randint", "split",
-    "truncated_normal", "uniform",
-]  # fmt: skip
+__all__ = [name for name, value in globals().items() if _is_public(name, value)]

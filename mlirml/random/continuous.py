@@ -22,6 +22,8 @@ from mlirml.random.checks import (
 from mlirml.random.keys import as_array, blocks, checked_key, drawing, known_value
 from mlirml.random.quantiles import normal_quantile
 
+__all__ = ["exponential", "gumbel", "laplace", "multivariate_normal", "normal", "truncated_normal", "uniform"]
+
 
 def unit(key: Any, shape: tuple[int, ...], dtype: np.dtype, at: Any = None) -> Any:
     """Uniform numbers of [0, 1): multiples of 2**-23 for f32, of 2**-52 for f64; those `at` positions of an array."""

@@ -13,6 +13,8 @@ from mlirml.random.checks import check_real, refuse, refuse_no_probability, refu
 from mlirml.random.continuous import standard_gumbel, unit
 from mlirml.random.keys import as_array, blocks, checked_key, drawing, dtype_in, dtype_of, known_value, sizes
 
+__all__ = ["bernoulli", "categorical", "choice", "permutation", "randint"]
+
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _LOW = np.uint64(0xFFFFFFFF)
 

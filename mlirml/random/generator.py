@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,17 @@ def default_rng(seed: Any = None) -> Generator:
             f"`np.random.default_rng` takes an integer in compiled code, not {type(seed).__name__}"
         )
     return Generator(key(seed))
+
+
+def _method(function: Callable[..., Any]) -> Any:
+    """The method of a function that has the parameters of NumPy's method after its key."""
+
+    @drawing
+    @functools.wraps(function)
+    def method(self: Generator, *args: Any, **kwargs: Any) -> Any:
+        return function(self._next(), *args, **kwargs)
+
+    return method
 
 
 class Generator:
@@ -78,11 +91,6 @@ class Generator:
         return continuous.normal(self._next(), size, loc=loc, scale=scale)
 
     @drawing
-    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Any:
-        """The exponentials of normal numbers."""
-        return transformed.lognormal(self._next(), mean, sigma, size)
-
-    @drawing
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Uniform numbers of [low, high)."""
         return continuous.uniform(self._next(), size, low=low, high=high)
@@ -127,105 +135,27 @@ class Generator:
         """Numbers of successes of n trials."""
         return trials.binomial(self._next(), n, p, size)
 
-    @drawing
-    def weibull(self, a: Any, size: Any = None) -> Any:
-        """Powers 1 / a of exponential numbers."""
-        return transformed.weibull(self._next(), a, size)
-
-    @drawing
-    def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Any:
-        """The lengths of vectors of two normal numbers."""
-        return transformed.rayleigh(self._next(), scale, size)
-
-    @drawing
-    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Numbers with the distribution 1 / (1 + exp(-(x - loc) / scale))."""
-        return transformed.logistic(self._next(), loc, scale, size)
-
-    @drawing
-    def pareto(self, a: Any, size: Any = None) -> Any:
-        """Numbers with density a / (1 + x)**(a + 1)."""
-        return transformed.pareto(self._next(), a, size)
-
-    @drawing
-    def power(self, a: Any, size: Any = None) -> Any:
-        """Numbers of [0, 1] with density a * x**(a - 1)."""
-        return transformed.power(self._next(), a, size)
-
-    @drawing
-    def standard_cauchy(self, size: Any = None) -> Any:
-        """Numbers with density 1 / (pi * (1 + x**2))."""
-        return transformed.standard_cauchy(self._next(), size)
-
-    @drawing
-    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Any:
-        """Numbers with a density that rises linearly to `mode` and falls to `right`."""
-        return transformed.triangular(self._next(), left, mode, right, size)
-
-    @drawing
-    def chisquare(self, df: Any, size: Any = None) -> Any:
-        """Sums of the squares of `df` normal numbers."""
-        return transformed.chisquare(self._next(), df, size)
-
-    @drawing
-    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> Any:
-        """Sums of the squares of `df` normal numbers whose squared means sum to `nonc`."""
-        return transformed.noncentral_chisquare(self._next(), df, nonc, size)
-
-    @drawing
-    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Any:
-        """Quotients of two means of squares of normal numbers, those of the first with means."""
-        return transformed.noncentral_f(self._next(), dfnum, dfden, nonc, size)
-
-    @drawing
-    def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Any:
-        """Angles with density proportional to exp(kappa * cos(x - mu))."""
-        return transformed.vonmises(self._next(), mu, kappa, size)
-
-    @drawing
-    def zipf(self, a: Any, size: Any = None) -> Any:
-        """Numbers from 1 on with probabilities proportional to x**-a."""
-        return transformed.zipf(self._next(), a, size)
-
-    @drawing
-    def logseries(self, p: Any, size: Any = None) -> Any:
-        """Numbers from 1 on with probabilities proportional to p**x / x."""
-        return transformed.logseries(self._next(), p, size)
-
-    @drawing
-    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
-        """Numbers of good ones among those that are drawn without replacement."""
-        return trials.hypergeometric(self._next(), ngood, nbad, nsample, size)
-
-    @drawing
-    def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Any:
-        """Quotients of two means of squares of normal numbers."""
-        return transformed.f(self._next(), dfnum, dfden, size)
-
-    @drawing
-    def standard_t(self, df: Any, size: Any = None) -> Any:
-        """Numbers with Student's distribution."""
-        return transformed.standard_t(self._next(), df, size)
-
-    @drawing
-    def wald(self, mean: Any, scale: Any, size: Any = None) -> Any:
-        """Numbers with the inverse Gaussian distribution."""
-        return transformed.wald(self._next(), mean, scale, size)
-
-    @drawing
-    def geometric(self, p: Any, size: Any = None) -> Any:
-        """Numbers of trials until one succeeds."""
-        return transformed.geometric(self._next(), p, size)
-
-    @drawing
-    def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        """Numbers of failures before the n-th success."""
-        return transformed.negative_binomial(self._next(), n, p, size)
-
-    @drawing
-    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
-        """Numbers of occurrences of each result in n trials."""
-        return trials.multinomial(self._next(), n, pvals, size)
+    lognormal = _method(transformed.lognormal)
+    weibull = _method(transformed.weibull)
+    rayleigh = _method(transformed.rayleigh)
+    logistic = _method(transformed.logistic)
+    pareto = _method(transformed.pareto)
+    power = _method(transformed.power)
+    standard_cauchy = _method(transformed.standard_cauchy)
+    triangular = _method(transformed.triangular)
+    chisquare = _method(transformed.chisquare)
+    noncentral_chisquare = _method(transformed.noncentral_chisquare)
+    noncentral_f = _method(transformed.noncentral_f)
+    vonmises = _method(transformed.vonmises)
+    zipf = _method(transformed.zipf)
+    logseries = _method(transformed.logseries)
+    f = _method(transformed.f)
+    standard_t = _method(transformed.standard_t)
+    wald = _method(transformed.wald)
+    geometric = _method(transformed.geometric)
+    negative_binomial = _method(transformed.negative_binomial)
+    hypergeometric = _method(trials.hypergeometric)
+    multinomial = _method(trials.multinomial)
 
     @drawing
     def multivariate_hypergeometric(

@@ -21,6 +21,8 @@ from mlirml.ops.shapes.views import extents
 from mlirml.random.reuse import note_eager_use, note_use
 from mlirml.random.threefry import WORD, Word, both, counter, counters, enciphered
 
+__all__ = ["bits", "fold_in", "key", "split"]
+
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 1 << 32
 _HELP = "make one of a seed, `random.key(0)`"
@@ -74,8 +76,7 @@ def dtype_of(name: str, dtype: Any) -> np.dtype:
 
 def dtype_in(x: Any) -> np.dtype:
     """The dtype of an array or of a Python number; one of objects or text for what is no number."""
-    found: np.dtype = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
-    return found
+    return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
 
 
 def known_value(x: Any) -> np.ndarray | None:
@@ -191,7 +192,7 @@ def fold_in(key: Any, data: Any) -> Any:
 
     def of_word(number: int) -> Any:
         def body(block: Body, halves: list[str]) -> str:
-            return enciphered(*(Word(block, name) for name in halves))[number].name  # type: ignore[no-any-return]
+            return enciphered(*(Word(block, name) for name in halves))[number].name
 
         return trace.wrap(trace.builder.elementwise(operands, [WORD] * 4, WORD, (), body))
 

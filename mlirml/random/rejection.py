@@ -28,6 +28,8 @@ from mlirml.random.continuous import open_unit, standard_normal, unit
 from mlirml.random.keys import as_array, checked_key, drawing, fold_in, split
 from mlirml.random.proposals import accepted
 
+__all__ = ["beta", "dirichlet", "gamma", "poisson"]
+
 _DOUBLE = np.dtype(np.float64)
 _FEW = 10.0
 
@@ -38,8 +40,7 @@ def _differentiable_parts(key: Any, a: Any) -> tuple[Any, Any]:
     if trace is None or not trace.derivatives:
         return gamma_parts(key, a)
     special = importlib.import_module("mlirml.special.reparameterisation")  # of special functions, above this module
-    parts: tuple[Any, Any] = special.differentiable_gamma_parts(key, a)
-    return parts
+    return special.differentiable_gamma_parts(key, a)
 
 
 def gamma_parts(key: Any, a: Any) -> tuple[Any, Any]:

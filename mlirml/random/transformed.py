@@ -26,50 +26,50 @@ _MOST = float(2**63 - 1024)
 """The greatest f64 that an i64 holds."""
 
 
-def lognormal(key: Any, mean: Any, sigma: Any, size: Any) -> Any:
+def lognormal(key: Any, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Any:
     """The exponentials of normal numbers."""
     refuse_negative("lognormal", sigma=sigma)
     return np.exp(normal(key, size, loc=mean, scale=sigma))
 
 
-def weibull(key: Any, a: Any, size: Any) -> Any:
+def weibull(key: Any, a: Any, size: Any = None) -> Any:
     """Powers 1 / a of exponential numbers."""
     refuse_negative("weibull", a=a)
     drawn, a = exponential(key, shape_of("weibull", size, a)), as_array(a)
     return np.where(a == 0, 0.0, drawn ** (1 / np.where(a == 0, 1, a)))
 
 
-def rayleigh(key: Any, scale: Any, size: Any) -> Any:
+def rayleigh(key: Any, scale: Any = 1.0, size: Any = None) -> Any:
     """The lengths of vectors of two normal numbers of this standard deviation."""
     refuse_negative("rayleigh", scale=scale)
     return as_array(scale) * np.sqrt(2 * exponential(key, shape_of("rayleigh", size, scale)))
 
 
-def logistic(key: Any, loc: Any, scale: Any, size: Any) -> Any:
+def logistic(key: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
     """Numbers with the distribution 1 / (1 + exp(-(x - loc) / scale))."""
     refuse_negative("logistic", scale=scale)
     u = open_unit(key, shape_of("logistic", size, loc, scale), _DOUBLE)
     return as_array(loc) + as_array(scale) * np.log(u / (1 - u))
 
 
-def pareto(key: Any, a: Any, size: Any) -> Any:
+def pareto(key: Any, a: Any, size: Any = None) -> Any:
     """Numbers with density a / (1 + x)**(a + 1)."""
     refuse_not_positive("pareto", a=a)
     return np.expm1(exponential(key, shape_of("pareto", size, a)) / as_array(a))
 
 
-def power(key: Any, a: Any, size: Any) -> Any:
+def power(key: Any, a: Any, size: Any = None) -> Any:
     """Numbers of [0, 1] with density a * x**(a - 1)."""
     refuse_not_positive("power", a=a)
     return open_unit(key, shape_of("power", size, a), _DOUBLE) ** (1 / as_array(a))
 
 
-def standard_cauchy(key: Any, size: Any) -> Any:
+def standard_cauchy(key: Any, size: Any = None) -> Any:
     """Numbers with density 1 / (pi * (1 + x**2))."""
     return np.tan(np.pi * (open_unit(key, shape_of("standard_cauchy", size), _DOUBLE) - 0.5))
 
 
-def triangular(key: Any, left: Any, mode: Any, right: Any, size: Any) -> Any:
+def triangular(key: Any, left: Any, mode: Any, right: Any, size: Any = None) -> Any:
     """Numbers with a density that rises linearly from `left` to `mode` and falls to `right`."""
     wanted = shape_of("triangular", size, left, mode, right)
     left, mode, right = (as_array(x).astype(_DOUBLE) for x in (left, mode, right))
@@ -83,13 +83,13 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, size: Any) -> Any:
     return np.where(rising, left + root, right - root)
 
 
-def chisquare(key: Any, df: Any, size: Any) -> Any:
+def chisquare(key: Any, df: Any, size: Any = None) -> Any:
     """Sums of the squares of `df` normal numbers."""
     refuse_not_positive("chisquare", df=df)
     return gamma(key, as_array(df) / 2, size, scale=2.0)
 
 
-def noncentral_chisquare(key: Any, df: Any, nonc: Any, size: Any) -> Any:
+def noncentral_chisquare(key: Any, df: Any, nonc: Any, size: Any = None) -> Any:
     """Sums of the squares of `df` normal numbers whose squared means sum to `nonc`.
 
     One of the normal numbers has the mean and the others are a gamma number; where df may be 1 or less, gamma numbers
@@ -109,14 +109,14 @@ def noncentral_chisquare(key: Any, df: Any, nonc: Any, size: Any) -> Any:
     return chisquare(first, df + 2 * poisson(second, np.broadcast_to(nonc / 2, wanted)), wanted)
 
 
-def f(key: Any, dfnum: Any, dfden: Any, size: Any) -> Any:
+def f(key: Any, dfnum: Any, dfden: Any, size: Any = None) -> Any:
     """Quotients of two means of squares of normal numbers."""
     refuse_not_positive("f", dfnum=dfnum, dfden=dfden)
     wanted, (first, second) = shape_of("f", size, dfnum, dfden), split(key)
     return (chisquare(first, dfnum, wanted) / as_array(dfnum)) / (chisquare(second, dfden, wanted) / as_array(dfden))
 
 
-def noncentral_f(key: Any, dfnum: Any, dfden: Any, nonc: Any, size: Any) -> Any:
+def noncentral_f(key: Any, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Any:
     """Quotients of two means of squares of normal numbers; the squared means of those of the first sum to `nonc`."""
     refuse_not_positive("noncentral_f", dfnum=dfnum, dfden=dfden)
     refuse_negative("noncentral_f", nonc=nonc)
@@ -125,14 +125,14 @@ def noncentral_f(key: Any, dfnum: Any, dfden: Any, nonc: Any, size: Any) -> Any:
     return over / (chisquare(second, dfden, wanted) / as_array(dfden))
 
 
-def standard_t(key: Any, df: Any, size: Any) -> Any:
+def standard_t(key: Any, df: Any, size: Any = None) -> Any:
     """Normal numbers divided by the root of a mean of `df` squares of normal numbers."""
     refuse_not_positive("standard_t", df=df)
     wanted, (first, second) = shape_of("standard_t", size, df), split(key)
     return normal(first, wanted) / np.sqrt(chisquare(second, df, wanted) / as_array(df))
 
 
-def wald(key: Any, mean: Any, scale: Any, size: Any) -> Any:
+def wald(key: Any, mean: Any, scale: Any, size: Any = None) -> Any:
     """Numbers with the inverse Gaussian distribution.
 
     J. R. Michael, W. R. Schucany, R. W. Haas: Generating random variates using transformations with multiple roots.
@@ -147,7 +147,7 @@ def wald(key: Any, mean: Any, scale: Any, size: Any) -> Any:
     return np.where(unit(second, wanted, _DOUBLE) <= mean / (mean + small), small, mean * (mean / small))
 
 
-def geometric(key: Any, p: Any, size: Any) -> Any:
+def geometric(key: Any, p: Any, size: Any = None) -> Any:
     """The number of trials (i64) until one succeeds, which it does with probability p."""
     refuse_not_positive("geometric", p=p)
     refuse_no_probability("geometric", p=p)
@@ -155,7 +155,7 @@ def geometric(key: Any, p: Any, size: Any) -> Any:
     return (np.floor(np.minimum(drawn / -np.log1p(-as_array(p)), _MOST)) + 1).astype(np.int64)
 
 
-def negative_binomial(key: Any, n: Any, p: Any, size: Any) -> Any:
+def negative_binomial(key: Any, n: Any, p: Any, size: Any = None) -> Any:
     """The number of failures (i64) before the n-th success: Poisson numbers, gamma numbers of which are expected."""
     refuse_not_positive("negative_binomial", n=n, p=p)
     refuse_no_probability("negative_binomial", p=p)
@@ -164,7 +164,7 @@ def negative_binomial(key: Any, n: Any, p: Any, size: Any) -> Any:
     return poisson(second, gamma(first, n, wanted) * ((1 - p) / p))
 
 
-def vonmises(key: Any, mu: Any, kappa: Any, size: Any) -> Any:
+def vonmises(key: Any, mu: Any, kappa: Any, size: Any = None) -> Any:
     """Angles of [-pi, pi] with density proportional to exp(kappa * cos(x - mu)).
 
     D. J. Best, N. I. Fisher: Efficient simulation of the von Mises distribution. Applied Statistics 28, 1979. The
@@ -191,7 +191,7 @@ def vonmises(key: Any, mu: Any, kappa: Any, size: Any) -> Any:
     return np.clip(angle - 2 * np.pi * np.floor((angle + np.pi) / (2 * np.pi)), -np.pi, np.pi)
 
 
-def zipf(key: Any, a: Any, size: Any) -> Any:
+def zipf(key: Any, a: Any, size: Any = None) -> Any:
     """Numbers (i64) from 1 on with probabilities proportional to x**-a; -1 where a is not above 1.
 
     L. Devroye: Non-uniform random variate generation. 1986, page 551.
@@ -214,7 +214,7 @@ def zipf(key: Any, a: Any, size: Any) -> Any:
     return accepted(propose, (power, scale), steep | ~(power > 0), start, share=2).astype(np.int64)
 
 
-def logseries(key: Any, p: Any, size: Any) -> Any:
+def logseries(key: Any, p: Any, size: Any = None) -> Any:
     """Numbers (i64) from 1 on with probabilities proportional to p**x / x; -1 where p is not in [0, 1).
 
     A. W. Kemp: Efficient generation of logarithmically distributed pseudo-random variables. Applied Statistics 30,

@@ -23,6 +23,8 @@ from mlirml.random.discrete import bernoulli
 from mlirml.random.keys import as_array, checked_key, drawing, dtype_in, fold_in, known_value, split
 from mlirml.random.proposals import accepted
 
+__all__ = ["binomial"]
+
 _DOUBLE, _INTEGER = np.dtype(np.float64), np.dtype(np.int64)
 _FEW_TRIALS = 32
 """Trials that are drawn one by one, where their number is known."""
@@ -126,7 +128,7 @@ def _many_successes(key: Any, n: Any, p: Any) -> Any:
     return accepted(propose, (n, p, deviation, b, a), ~(n > 0), np.where(n > 0, 0.0, np.nan), share=2)
 
 
-def multinomial(key: Any, n: Any, pvals: Any, size: Any) -> Any:
+def multinomial(key: Any, n: Any, pvals: Any, size: Any = None) -> Any:
     """The number of occurrences of each of k results in n trials (i64), [*size, k].
 
     Where n is not known, they are binomial numbers of the trials that the results before have left.
@@ -167,7 +169,7 @@ def _one_after_another(draw: Callable[[Any, Any], Any], count: int, left: Any) -
     return np.concatenate([np.moveaxis(found, 0, -1), left[..., None]], axis=-1)
 
 
-def hypergeometric(key: Any, ngood: Any, nbad: Any, nsample: Any, size: Any) -> Any:
+def hypergeometric(key: Any, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
     """The number (i64) of good ones among `nsample` that are drawn without replacement.
 
     By inversion where the parameters are known integers, else by a loop over the draws; -1 where there are not as many.

@@ -69,23 +69,22 @@ class Array:
     @property
     def type(self) -> ArrayType:
         """Shape, dtype, device and target."""
-        found: ArrayType = self._node.type
-        return found
+        return self._node.type
 
     @property
     def device(self) -> Device:
         """The device that the elements are on."""
-        return self._node.type.device  # type: ignore[no-any-return]
+        return self._node.type.device
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the dimensions."""
-        return self._node.type.shape  # type: ignore[no-any-return]
+        return self._node.type.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The element type."""
-        return self._node.type.dtype  # type: ignore[no-any-return]
+        return self._node.type.dtype
 
     @property
     def _storage(self) -> Any:
@@ -158,8 +157,7 @@ class Array:
 
     def host(self) -> npt.NDArray[Any]:
         """The memory of an array on the CPU, for programs that may store into it."""
-        found: npt.NDArray[Any] = self._storage
-        return found
+        return self._storage
 
     def to(self, target: str | Device) -> Array:
         """The same elements on another device; the array itself if it lies there already."""

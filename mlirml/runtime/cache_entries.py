@@ -28,8 +28,7 @@ def _sha256() -> Any:
 
 def digest(data: bytes) -> str:
     """SHA-256 of bytes, as hexadecimal text."""
-    found: str = _sha256()(data).hexdigest()
-    return found
+    return _sha256()(data).hexdigest()
 
 
 @cache

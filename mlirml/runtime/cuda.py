@@ -90,8 +90,7 @@ class CudaDriver(NativeDriver):
             capsule = x.__dlpack__(stream=self.stream, max_version=(1, 0))
         except TypeError:  # the producer predates versioned capsules
             capsule = x.__dlpack__(stream=self.stream)
-        found: _native.BorrowedMemory = self.native.borrow(capsule)
-        return found
+        return self.native.borrow(capsule)
 
 
 def checked_stream(stream: Any) -> int | None:

@@ -53,8 +53,7 @@ class Device:
             raise TargetError("the CPU needs no driver")
         with self._lock:
             known = self.__dict__.get("driver")
-            opened: Driver = known if known is not None else _module(self.kind).open_device(self.index)
-            return opened
+            return known if known is not None else _module(self.kind).open_device(self.index)
 
     @cached_property
     def pool(self) -> Pool:

@@ -50,8 +50,7 @@ class Host:
 
     def result(self, number: int) -> np.ndarray:
         """A result of the last call in this thread."""
-        found: np.ndarray = self._results.last[(number & _RESULT) - 1]
-        return found
+        return self._results.last[(number & _RESULT) - 1]
 
 
 def _values(arguments: list[int]) -> Any:
@@ -75,5 +74,4 @@ def _dtype(number: int) -> np.dtype:
         import ml_dtypes
 
         kind = ml_dtypes.bfloat16
-    found: np.dtype = np.dtype(kind)
-    return found
+    return np.dtype(kind)

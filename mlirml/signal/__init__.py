@@ -9,43 +9,10 @@ Compiled functions may call those of `scipy.signal` themselves.
 array([0.5  , 0.75 , 0.875])
 """
 
-from mlirml.signal.convolutions import (
-    choose_conv_method,
-    convolve,
-    convolve2d,
-    correlate,
-    correlate2d,
-    correlation_lags,
-    fftconvolve,
-    oaconvolve,
-)
-from mlirml.signal.filters import (
-    filtfilt,
-    lfilter,
-    lfilter_zi,
-    savgol_coeffs,
-    savgol_filter,
-    sosfilt,
-    sosfilt_zi,
-    sosfiltfilt,
-)
-from mlirml.signal.spectra import (
-    coherence,
-    csd,
-    detrend,
-    hilbert,
-    istft,
-    periodogram,
-    resample,
-    spectrogram,
-    stft,
-    welch,
-)
-from mlirml.signal.windows import get_window
+from mlirml.core.exports import is_public as _is_public
+from mlirml.signal.convolutions import *
+from mlirml.signal.filters import *
+from mlirml.signal.spectra import *
+from mlirml.signal.windows import *
 
-__all__ = [
-    "choose_conv_method", "coherence", "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags", "csd",
-    "detrend", "fftconvolve", "filtfilt", "get_window", "hilbert", "istft", "lfilter", "lfilter_zi", "oaconvolve",
-    "periodogram", "resample", "savgol_coeffs", "savgol_filter", "sosfilt", "sosfilt_zi", "sosfiltfilt", "spectrogram",
-    "stft", "welch",
-]  # fmt: skip
+__all__ = [name for name, value in globals().items() if _is_public(name, value)]

@@ -14,6 +14,11 @@ from mlirml.nn import functional
 from mlirml.ops.functions import library
 from mlirml.special.floats import as_array
 
+__all__ = [
+    "choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags", "fftconvolve",
+    "oaconvolve",
+]  # fmt: skip
+
 _MODES = ("full", "same", "valid")
 _DIRECT_COST = 12
 """Products per point and bit of the length of a transform below which a direct convolution is the faster one."""

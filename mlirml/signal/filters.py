@@ -14,6 +14,10 @@ from mlirml.ops.functions import library
 from mlirml.signal.convolutions import direct
 from mlirml.special.floats import as_array
 
+__all__ = [
+    "filtfilt", "lfilter", "lfilter_zi", "savgol_coeffs", "savgol_filter", "sosfilt", "sosfilt_zi", "sosfiltfilt",
+]  # fmt: skip
+
 _MOST_SCALARS = 24
 """Numbers of a filter's state up to which each is carried by itself."""
 

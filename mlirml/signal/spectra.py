@@ -16,6 +16,8 @@ from mlirml.signal.convolutions import overlap_added
 from mlirml.signal.filters import axis_of, floats
 from mlirml.signal.windows import get_window
 
+__all__ = ["coherence", "csd", "detrend", "hilbert", "istft", "periodogram", "resample", "spectrogram", "stft", "welch"]
+
 
 @library("mlirml.signal", "data")
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any:

@@ -13,6 +13,8 @@ from mlirml.errors import ArgumentError
 from mlirml.frontend.frames import at_user_line
 from mlirml.ops.functions import library
 
+__all__ = ["get_window"]
+
 _COSINES: dict[str, tuple[float, ...]] = {
     "hann": (0.5, 0.5), "hamming": (0.54, 0.46), "blackman": (0.42, 0.5, 0.08),
     "nuttall": (0.3635819, 0.4891775, 0.1365995, 0.0106411),

@@ -11,29 +11,13 @@ array([0.        , 0.69314718, 0.57236494])
 array(-0.57721566)
 """
 
-from mlirml.special.bessel import i0, i0e, i1, i1e
-from mlirml.special.gamma_functions import beta, betaln, digamma, gamma, gammaln, polygamma, psi, zeta
-from mlirml.special.incomplete_beta import betainc, betaincc
-from mlirml.special.incomplete_gamma import gammainc, gammaincc
-from mlirml.special.inverses import betainccinv, betaincinv, gammainccinv, gammaincinv
-from mlirml.special.logarithms import (
-    entr,
-    expit,
-    kl_div,
-    log_expit,
-    log_softmax,
-    logit,
-    logsumexp,
-    rel_entr,
-    softmax,
-    xlog1py,
-    xlogy,
-)
-from mlirml.special.normal import erf, erfc, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri
+from mlirml.core.exports import is_public as _is_public
+from mlirml.special.bessel import *
+from mlirml.special.gamma_functions import *
+from mlirml.special.incomplete_beta import *
+from mlirml.special.incomplete_gamma import *
+from mlirml.special.inverses import *
+from mlirml.special.logarithms import *
+from mlirml.special.normal import *
 
-__all__ = [
-    "beta", "betainc", "betaincc", "betainccinv", "betaincinv", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv",
-    "erfcx", "erfinv", "expit", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gammaln", "i0", "i0e",
-    "i1", "i1e", "kl_div", "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri", "polygamma",
-    "psi", "rel_entr", "softmax", "xlog1py", "xlogy", "zeta",
-]  # fmt: skip
+__all__ = [name for name, value in globals().items() if _is_public(name, value)]

@@ -11,6 +11,8 @@ from mlirml.frontend.tracing.pointwise import pointwise
 from mlirml.random.quantiles import polynomial
 from mlirml.special.floats import differentiable, is_double
 
+__all__ = ["i0", "i0e", "i1", "i1e"]
+
 _FAR = 8
 # exp(-x) sqrt(x) I(x) for x of at least 8, in 16/x - 1, by docs/minimax.py, the highest power first.
 _FAR_0 = (

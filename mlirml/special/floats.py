@@ -97,6 +97,12 @@ def _no_second_derivative(functions: str, parameters: list[str]) -> tuple[str, s
     )
 
 
+def times_slope(y: Any, slope: Any) -> Any:
+    """A density times the derivative of its logarithm, 0 where the density is."""
+    zero = y == 0
+    return np.where(zero, 0, y * np.where(zero, 0, slope))
+
+
 def is_double(x: Any) -> bool:
     """True for f64, which needs more terms of a series than f32."""
     return bool(x.dtype.itemsize > 4)

@@ -16,6 +16,8 @@ from mlirml.ops.functions import library
 from mlirml.random.quantiles import polynomial
 from mlirml.special.floats import as_array, differentiable, float_dtype, is_double
 
+__all__ = ["beta", "betaln", "digamma", "gamma", "gammaln", "polygamma", "psi", "zeta"]
+
 _EULER = 0.5772156649015329
 _HALF_LOG_TWO_PI = 0.9189385332046728
 _STIRLING_FROM = 8

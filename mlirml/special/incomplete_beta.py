@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from mlirml.frontend.tracing.pointwise import pointwise
-from mlirml.special.floats import differentiable, is_double
+from mlirml.special.floats import differentiable, is_double, times_slope
 from mlirml.special.gamma_functions import digamma, positive_gamma
 from mlirml.special.iterations import next_of_fraction, next_with_slope, until_settled
 from mlirml.special.logarithms import log1p_less_x
+
+__all__ = ["betainc", "betaincc"]
 
 _WIDTH = 0.4
 _MOST = 100_000
@@ -144,16 +146,10 @@ def _ordinary(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any]:
     return ordinary, np.where(ordinary, a, 1), np.where(ordinary, b, 1), np.where(ordinary, x, 0.5)
 
 
-def _times(y: Any, slope: Any) -> Any:
-    """A density times the derivative of its logarithm, 0 where the density is."""
-    zero = y == 0
-    return np.where(zero, 0, y * np.where(zero, 0, slope))
-
-
 @differentiable(
-    lambda t, y, a, b, x: _times(y, np.log(x) - digamma(a) + digamma(a + b)) * t,
-    lambda t, y, a, b, x: _times(y, np.log1p(-x) - digamma(b) + digamma(a + b)) * t,
-    lambda t, y, a, b, x: _times(y, (a - 1) / x - (b - 1) / (1 - x)) * t,
+    lambda t, y, a, b, x: times_slope(y, np.log(x) - digamma(a) + digamma(a + b)) * t,
+    lambda t, y, a, b, x: times_slope(y, np.log1p(-x) - digamma(b) + digamma(a + b)) * t,
+    lambda t, y, a, b, x: times_slope(y, (a - 1) / x - (b - 1) / (1 - x)) * t,
 )
 @pointwise
 def beta_density(a: Any, b: Any, x: Any) -> Any:
@@ -166,10 +162,10 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
 
 
 @differentiable(
-    lambda t, m, a, b, x, y: _times(m, np.log(x) - digamma(a) + digamma(a + b)) * t,
-    lambda t, m, a, b, x, y: _times(m, np.log(y) - digamma(b) + digamma(a + b)) * t,
-    lambda t, m, a, b, x, y: _times(m, a / x) * t,
-    lambda t, m, a, b, x, y: _times(m, b / y) * t,
+    lambda t, m, a, b, x, y: times_slope(m, np.log(x) - digamma(a) + digamma(a + b)) * t,
+    lambda t, m, a, b, x, y: times_slope(m, np.log(y) - digamma(b) + digamma(a + b)) * t,
+    lambda t, m, a, b, x, y: times_slope(m, a / x) * t,
+    lambda t, m, a, b, x, y: times_slope(m, b / y) * t,
 )
 def beta_mass(a: Any, b: Any, x: Any, y: Any) -> Any:
     """`beta_prefix` of x and y inside of (0, 1), with derivatives."""
@@ -185,7 +181,7 @@ def _slope(a: Any, b: Any, x: Any, y: Any, by_first: bool) -> Any:
 
 
 @differentiable(
-    lambda t, r, a, b, x, y: _times(beta_density(a, b, x), np.log(x) - digamma(a) + digamma(a + b)) * t,
+    lambda t, r, a, b, x, y: times_slope(beta_density(a, b, x), np.log(x) - digamma(a) + digamma(a + b)) * t,
     lambda t, r, a, b, x, y: 0 * t,
     fixed=2,
     slope_of="betainc, betaincc and their inverses",
@@ -196,7 +192,7 @@ def beta_slope_of_first(a: Any, b: Any, x: Any, y: Any) -> Any:
 
 
 @differentiable(
-    lambda t, r, a, b, x, y: _times(beta_density(a, b, x), np.log(y) - digamma(b) + digamma(a + b)) * t,
+    lambda t, r, a, b, x, y: times_slope(beta_density(a, b, x), np.log(y) - digamma(b) + digamma(a + b)) * t,
     lambda t, r, a, b, x, y: 0 * t,
     fixed=2,
     slope_of="betainc, betaincc and their inverses",

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlirml.frontend.tracing.pointwise import pointwise
 from mlirml.random.quantiles import polynomial
-from mlirml.special.floats import differentiable, is_double
+from mlirml.special.floats import differentiable, is_double, times_slope
 from mlirml.special.gamma_functions import (
     digamma,
     gammaln_near_two,
@@ -21,6 +21,8 @@ from mlirml.special.gamma_functions import (
 from mlirml.special.iterations import next_of_fraction, next_with_slope, until_settled
 from mlirml.special.logarithms import log1p_less_x
 from mlirml.special.normal import erfc
+
+__all__ = ["gammainc", "gammaincc"]
 
 _UNIFORM_FROM = 20
 _UNIFORM_WIDTH = 0.4
@@ -246,7 +248,8 @@ def _at_limits(a: Any, x: Any, upper: bool) -> Any:
 
 
 @differentiable(
-    lambda t, y, a, x: _times(y, np.log(x) - digamma(a)) * t, lambda t, y, a, x: _times(y, (a - 1) / x - 1) * t
+    lambda t, y, a, x: times_slope(y, np.log(x) - digamma(a)) * t,
+    lambda t, y, a, x: times_slope(y, (a - 1) / x - 1) * t,
 )
 @pointwise
 def gamma_density(a: Any, x: Any) -> Any:
@@ -257,14 +260,8 @@ def gamma_density(a: Any, x: Any) -> Any:
     return np.where(inner, poisson_mass(a_, x_) * (a_ / x_), at_zero)
 
 
-def _times(y: Any, slope: Any) -> Any:
-    """A density times the derivative of its logarithm, 0 where the density is."""
-    zero = y == 0
-    return np.where(zero, 0, y * np.where(zero, 0, slope))
-
-
 @differentiable(
-    lambda t, y, a, x: _times(-gamma_density(a, x), np.log(x) - digamma(a)) * t,
+    lambda t, y, a, x: times_slope(-gamma_density(a, x), np.log(x) - digamma(a)) * t,
     fixed=1,
     slope_of="gammainc, gammaincc and their inverses",
 )

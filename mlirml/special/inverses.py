@@ -21,6 +21,8 @@ from mlirml.special.incomplete_beta import (
 from mlirml.special.incomplete_gamma import gamma_density, gamma_slope, incomplete_gamma
 from mlirml.special.iterations import until_settled
 
+__all__ = ["betainccinv", "betaincinv", "gammainccinv", "gammaincinv"]
+
 _MOST = 60
 """Iterations, of which three to five are usual."""
 

@@ -14,6 +14,11 @@ from mlirml.random.quantiles import polynomial
 from mlirml.special.floats import as_array, differentiable, float_dtype, is_double
 from mlirml.transforms import stop_gradient
 
+__all__ = [
+    "entr", "expit", "kl_div", "log_expit", "log_softmax", "logit", "logsumexp", "rel_entr", "softmax", "xlog1py",
+    "xlogy",
+]  # fmt: skip
+
 _ARTANH = tuple(1 / k for k in range(27, 2, -2))
 
 

@@ -14,6 +14,8 @@ from mlirml.ops.functions import library
 from mlirml.random.quantiles import polynomial, quantile
 from mlirml.special.floats import differentiable, of_floats
 
+__all__ = ["erf", "erfc", "erfcinv", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"]
+
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)

@@ -10,30 +10,9 @@ array([-0.91893853, -1.41893853])
 array(8.)
 """
 
-from mlirml.stats.continuous import (
-    beta,
-    cauchy,
-    chi2,
-    expon,
-    f,
-    gamma,
-    gumbel_r,
-    halfnorm,
-    laplace,
-    logistic,
-    lognorm,
-    norm,
-    pareto,
-    t,
-    truncnorm,
-    uniform,
-    weibull_min,
-)
-from mlirml.stats.discrete import bernoulli, binom, geom, nbinom, poisson
-from mlirml.stats.multivariate import dirichlet, multivariate_normal
+from mlirml.core.exports import is_public as _is_public
+from mlirml.stats.continuous import *
+from mlirml.stats.discrete import *
+from mlirml.stats.multivariate import *
 
-__all__ = [
-    "bernoulli", "beta", "binom", "cauchy", "chi2", "dirichlet", "expon", "f", "gamma", "geom", "gumbel_r",
-    "halfnorm", "laplace", "logistic", "lognorm", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "t",
-    "truncnorm", "uniform", "weibull_min",
-]  # fmt: skip
+__all__ = [name for name, value in globals().items() if _is_public(name, value)]

@@ -15,6 +15,11 @@ from mlirml.special.incomplete_gamma import gamma_density
 from mlirml.special.inverses import beta_odds, inverse_odds
 from mlirml.stats.distribution import INFINITE, Continuous, FromZero
 
+__all__ = [
+    "beta", "cauchy", "chi2", "expon", "f", "gamma", "gumbel_r", "halfnorm", "laplace", "logistic", "lognorm", "norm",
+    "pareto", "t", "truncnorm", "uniform", "weibull_min",
+]  # fmt: skip
+
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 

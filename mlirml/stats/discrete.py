@@ -17,6 +17,8 @@ from mlirml.special.iterations import until_settled
 from mlirml.stats.distribution import INFINITE, Discrete
 from mlirml.transforms import stop_gradient
 
+__all__ = ["bernoulli", "binom", "geom", "nbinom", "poisson"]
+
 
 def _smallest(accepts: Callable[[Any], Any], start: Any, low: Any, high: Any) -> Any:
     """The least integer from `low` on for which a condition holds, which then holds for all above, as `high`.

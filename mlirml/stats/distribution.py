@@ -139,7 +139,7 @@ class Distribution:
         if found is None:
             with at_user_line():
                 raise ArgumentError(f"{self.name}.{formula[1:]}: there is no formula of it here")
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _cdf(self, x: Any, *shapes: Any) -> Any:
         raise NotImplementedError

@@ -15,6 +15,8 @@ from mlirml.ops.functions import library
 from mlirml.special.floats import as_array, float_dtype
 from mlirml.stats.distribution import Frozen
 
+__all__ = ["dirichlet", "multivariate_normal"]
+
 
 def _floats(name: str, wide: bool, *arrays: Any) -> list[Any]:
     arrays = tuple(np.asarray(x) if isinstance(x, (list, tuple)) else x for x in arrays)

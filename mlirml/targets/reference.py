@@ -105,7 +105,7 @@ def _given(out: Any, result: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if out is None:
         return result
     out[...] = result
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 def load(artifact: Artifact, binding: Binding) -> InterpretedProgram:

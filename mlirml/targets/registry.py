@@ -37,8 +37,7 @@ class Declaration:
     def make(self, *, portable: bool = False) -> Target:
         """The target, with minimum capabilities if it is to be `portable`; imports its module."""
         function = self.portable or self.function if portable else self.function
-        found: Target = getattr(importlib.import_module(self.module), function)()
-        return found
+        return getattr(importlib.import_module(self.module), function)()
 
 
 def target_names() -> tuple[str, ...]:

@@ -99,8 +99,7 @@ def emit_spirv(module: Any) -> bytes:
 
     operation = getattr(module, "operation", module)
     found = binary_of(operation)
-    code: bytes = gpu.ObjectAttr(found.attributes["objects"][0]).object if found is not None else b""
-    return code
+    return gpu.ObjectAttr(found.attributes["objects"][0]).object if found is not None else b""
 
 
 def binary_of(module: Any) -> Any:

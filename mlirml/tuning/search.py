@@ -280,8 +280,7 @@ class _Run:
             found = worker.ask(patience, do="time", names=[name], seconds=_SAMPLING, limit=limit)
         if name:
             worker.ask(_COMPILING, do="drop", name=name)
-        samples: list[float] = found["samples"][0]
-        return samples
+        return found["samples"][0]
 
     def _final(self, worker: Worker) -> Result:
         """Time the fastest candidates in turns with the default schedule."""

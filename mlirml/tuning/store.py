@@ -110,8 +110,7 @@ class Store:
 
     def _run(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with _explained(), self._connection:
-            found: list[tuple[Any, ...]] = self._connection.execute(statement, tuple(values)).fetchall()
-            return found
+            return self._connection.execute(statement, tuple(values)).fetchall()
 
 
 def _row(values: tuple[Any, ...]) -> Row:

@@ -413,5 +413,4 @@ def _iterations(op: mlir.Operation) -> mlir.Value:
             if number:
                 count = emit.same_type("arith.addi", count, emit.index(1))
             emit.create(end.name, [*(environment.get(x, x) for x in end.operands), count])
-    result: mlir.Value = new.results[len(types) - 1]
-    return result
+    return new.results[len(types) - 1]

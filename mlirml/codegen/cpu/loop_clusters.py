@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from mlirml.analysis.cost import bytes_of
 from mlirml.analysis.structured import indexing_maps, is_parallel, reductions_of, sizes_of
-from mlirml.codegen.cpu.contract.cluster import members_of, program_text, reads_arguments_only
+from mlirml.codegen.cpu.contract.cluster import is_elementwise, members_of, program_text, reads_arguments_only
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -93,7 +93,7 @@ def _with_text(members: list[mlir.Operation]) -> Cluster | None:
 def _window_members(op: mlir.Operation) -> list[mlir.Operation]:
     producers = [owner for value in op.operands if (owner := defining_op(value)) is not None and _is_part(owner, op)]
     uses = [use.owner.operation for result in op.results for use in result.uses]
-    consumers = [use for use in uses if len(uses) == 1 and use.block == op.block and _is_elementwise(use)]
+    consumers = [use for use in uses if len(uses) == 1 and use.block == op.block and is_elementwise(use)]
     ops = block_ops(op.block)
     return sorted([*producers, op, *consumers], key=ops.index)
 
@@ -102,11 +102,7 @@ def _is_part(owner: mlir.Operation, op: mlir.Operation) -> bool:
     """True for the padding or the bias of a convolution."""
     if owner.block != op.block or sum(1 for result in owner.results for _ in result.uses) != 1:
         return False
-    return _is_elementwise(owner) or (owner.name == "tensor.pad" and len(owner.operands) == 1)
-
-
-def _is_elementwise(op: mlir.Operation) -> bool:
-    return op.name == "linalg.generic" and is_parallel(op) and reads_arguments_only(op)
+    return is_elementwise(owner) or (owner.name == "tensor.pad" and len(owner.operands) == 1)
 
 
 def _chains(block: mlir.Block, taken: set[mlir.Value]) -> Iterator[list[mlir.Operation]]:

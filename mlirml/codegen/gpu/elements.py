@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlirml.analysis.bounds import DYNAMIC, is_dynamic, size_operand
-from mlirml.analysis.structured import indexing_maps, sizes_of
+from mlirml.analysis.structured import groups_of, indexing_maps, sizes_of
+from mlirml.analysis.values import is_tensor
 from mlirml.codegen.gpu.index import Base, Digit, Form, UnknownDivisionError, flat, form, split
-from mlirml.codegen.gpu.kernel import Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import Kernel
 from mlirml.codegen.gpu.sizes import (
     Size,
     cut,
@@ -22,7 +23,7 @@ from mlirml.codegen.gpu.sizes import (
     times,
 )
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, replace_op
 from mlirml.passes import NoMatch
 
 Indices = tuple[Form, ...]
@@ -130,8 +131,7 @@ class Elements:
                     value = self.kernel.at(dims[inner.attributes["dim"].value])
                 else:
                     value = self.get(inner.operands[0], tuple(map(self.form_of, list(inner.operands)[1:])))
-            inner.results[0].replace_all_uses_with(value)
-            inner.erase()
+            replace_op(inner, value)
 
     def arguments(
         self, op: mlir.Operation, dims: Sequence[Form], given: dict[mlir.Value, mlir.Value]
@@ -525,8 +525,3 @@ def expand_shape(e: Elements, op: mlir.Operation, value: mlir.Value, indices: In
     groups = groups_of(op)
     result = [joined(e.kernel, [indices[d] for d in group], [sizes[d] for d in group]) for group in groups]
     return e.get(op.operands[0], tuple(result))
-
-
-def groups_of(op: mlir.Operation) -> list[list[int]]:
-    """The groups of dimensions of a reshape."""
-    return [[d.value for d in group] for group in op.attributes["reassociation"]]

@@ -19,6 +19,7 @@ from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.ordered_loops import SCATTER, is_ordered
 from mlirml.analysis.structured import indexing_maps, is_contraction, sizes_of
 from mlirml.analysis.traits import TENSOR_STORES
+from mlirml.analysis.values import is_tensor
 from mlirml.codegen.gpu.contract.double_cores import check_double_cores, lower_double_contract
 from mlirml.codegen.gpu.contract.multiply_add import check_multiply_add, lower_multiply_add
 from mlirml.codegen.gpu.contract.product import Product
@@ -27,7 +28,7 @@ from mlirml.codegen.gpu.contract.tensor_cores import check_tensor_cores, lower_t
 from mlirml.codegen.gpu.contract.tiles import lower_contract, match_contract
 from mlirml.codegen.gpu.elements import Elements, apply, is_structured, out_map
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
-from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
 from mlirml.codegen.gpu.loops import initial, lower_loop
 from mlirml.codegen.gpu.neighbours import get_all
 from mlirml.codegen.gpu.outs import (  # fmt: skip

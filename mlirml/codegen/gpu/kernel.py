@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mlirml.analysis.cost import element_bytes
+from mlirml.analysis.values import is_tensor
 from mlirml.codegen.cpu.frame import flatten
 from mlirml.codegen.gpu.index import Base, Digit, Form, form
 from mlirml.core.dataclass import dataclass
@@ -424,10 +425,6 @@ def extract(vector: mlir.Value, lane: int) -> mlir.Value:
 def vectorisable(type_: mlir.Type) -> bool:
     """True if vectors of these elements have the memory layout of the elements: a vector of i1 is packed into bits."""
     return isinstance(type_, mlir.FloatType) or (isinstance(type_, mlir.IntegerType) and type_.width >= 8)
-
-
-def is_tensor(value: mlir.Value) -> bool:
-    return isinstance(value.type, mlir.RankedTensorType)
 
 
 def memref_of(type_: mlir.Type) -> mlir.Type:

@@ -20,9 +20,10 @@ from functools import partial
 from mlirml.analysis.bounds import is_dynamic, size_operand
 from mlirml.analysis.ordered_loops import SCATTER, store_of
 from mlirml.analysis.traits import TENSOR_STORES
+from mlirml.analysis.values import is_tensor
 from mlirml.codegen.gpu.elements import Elements, form_of, is_structured, kept_dims, slice_parts
 from mlirml.codegen.gpu.index import Form, form
-from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
 from mlirml.codegen.gpu.scans import Scan, SetRow, lower_scan
 from mlirml.codegen.gpu.scatters import lower_scatter_in_parallel, match_scatter
 from mlirml.codegen.gpu.sizes import (

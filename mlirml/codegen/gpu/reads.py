@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
-from mlirml.analysis.structured import indexing_maps
-from mlirml.analysis.values import depends_on
-from mlirml.codegen.gpu.elements import Indices, apply, dims_at, groups_of, is_structured
+from mlirml.analysis.structured import groups_of, indexing_maps
+from mlirml.analysis.values import depends_on, is_tensor
+from mlirml.codegen.gpu.elements import Indices, apply, dims_at, is_structured
 from mlirml.codegen.gpu.index import Base, Digit, Form, coordinates, cut_up, flat
-from mlirml.codegen.gpu.kernel import is_tensor
 from mlirml.ir.bindings import defining_op, mlir, operations
 
 Element: TypeAlias = "tuple[mlir.Value, Indices]"

@@ -23,14 +23,15 @@ from functools import partial
 
 from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.structured import indexing_maps, sizes_of
+from mlirml.analysis.values import is_tensor
+from mlirml.codegen.gpu.bitonic import load
 from mlirml.codegen.gpu.combiners import Combiner, Values, match_combiner
 from mlirml.codegen.gpu.elements import Elements, apply, out_map, uses_dim
 from mlirml.codegen.gpu.groups import merge_group
 from mlirml.codegen.gpu.index import Form, cut_up, flat, form
-from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
 from mlirml.codegen.gpu.reads import Untraceable, read_indices, reads, reads_of_operands, symbols
 from mlirml.core.dataclass import dataclass
-from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 
@@ -470,7 +471,7 @@ def lower_pieces(host: Host, problem: Problem, layout: Layout) -> None:
     with host.kernel("merge", (second.group * second.rows,)) as kernel:
         rows = Rows(kernel, mergeable(problem), second)
         index = rows.numbers[0] * group + rows.member
-        values = [emit_load(kernel, memory, index) for memory in parts]
+        values = [load(kernel, memory, index) for memory in parts]
         (point,) = rows.first_points()
         combiner.start(rows.elements, point)
         state = merge_group(kernel, combiner, values, rows.member, rows.slot, second.group, second.rows)
@@ -484,9 +485,3 @@ def mergeable(problem: Problem) -> Problem:
     return Problem(
         problem.combiners, problem.rows, problem.columns, problem.reduced_dims, problem.whole, problem.each, False, 1
     )
-
-
-def emit_load(kernel: Kernel, memory: mlir.Value, index: Form) -> mlir.Value:
-    """Load an element of memory that belongs to no tensor."""
-    argument = kernel.argument(memory)
-    return emit.value("memref.load", [argument, kernel.at(index)], argument.type.element_type)

@@ -10,8 +10,9 @@ from mlirml.analysis.bounds import DYNAMIC, dims_of_slice, is_dynamic, most_elem
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.traits import TENSOR_STORES
+from mlirml.analysis.values import is_tensor
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
-from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -44,7 +45,7 @@ def extent(host: Host, tensor: mlir.Value, dim: int) -> Size:
         loop = tensor.owner.owner.operation
         if loop.name == "scf.for":
             return extent(host, loop.operands[2 + list(tensor.owner.arguments).index(tensor)], dim)
-        return on_host(host, ("dim", tensor, dim), lambda: dim_of(host.buffers[tensor], dim))
+        return on_host(host, ("dim", tensor, dim), lambda: emit.memref_dim(host.buffers[tensor], dim))
     if op.name == "scf.for":
         return extent(host, op.operands[3 + list(op.results).index(tensor)], dim)
     if op.name in TENSOR_STORES:
@@ -75,10 +76,6 @@ def on_host(host: Host, key: object, build: Callable[[], mlir.Value]) -> mlir.Va
         with mlir.InsertionPoint(host.end):
             host.extents[key] = build()
     return host.extents[key]
-
-
-def dim_of(memory: mlir.Value, dim: int) -> mlir.Value:
-    return emit.value("memref.dim", [memory, emit.index(dim)], mlir.IndexType.get())
 
 
 def number_on_host(host: Host, value: mlir.Value) -> mlir.Value:

@@ -18,9 +18,10 @@ from collections.abc import Collection, Sequence
 
 from mlirml.analysis.bounds import dims_of_slice, is_dynamic, size_operand
 from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.values import is_tensor
 from mlirml.codegen.gpu.elements import Elements, apply, dims_at, is_structured, slice_parts, uses_dim
 from mlirml.codegen.gpu.index import Base, Digit, Form, form
-from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import Host, Kernel
 from mlirml.codegen.gpu.outs import carried_outs
 from mlirml.codegen.gpu.reduce import reduce_each
 from mlirml.codegen.gpu.sizes import Size, each_element, extents, flat_index, number_on_host, temporary, times

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from mlirml.analysis.cost import element_bytes
-from mlirml.analysis.values import depends_on
+from mlirml.analysis.values import depends_on, is_tensor
 from mlirml.codegen.gpu.elements import Elements, Indices
 from mlirml.codegen.gpu.index import Form, cut_up, flat, split
-from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
 from mlirml.codegen.gpu.reads import Untraceable, reads, symbols
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir

@@ -329,5 +329,4 @@ class Builder:
 def float_bits(value: float, dtype: str) -> int:
     """The bits of `value` rounded to f16, f32 or f64."""
     write, read = _STRUCT[dtype]
-    bits: int = struct.unpack(read, struct.pack(write, value))[0]
-    return bits
+    return struct.unpack(read, struct.pack(write, value))[0]

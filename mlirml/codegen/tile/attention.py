@@ -82,8 +82,7 @@ def lower_tile_attention(host: Host, last: mlir.Operation, stores: Sequence[Stor
 
 def last_loop(product: Product) -> int:
     """The loop that indexes the last dimension of the result."""
-    position: int = out_map(product.op, 0).results[-1].position
-    return position
+    return out_map(product.op, 0).results[-1].position
 
 
 def power_of_two(number: int) -> int:
@@ -142,8 +141,7 @@ class Scores(WideTiles):
         def build() -> mlir.Value:
             return kernel.same_type("arith.mulf", kernel.filled(kernel.order[tile], mlir.F32Type.get(), factor), tile)
 
-        found: mlir.Value = kernel.once(("times", tile, factor), build)
-        return found
+        return kernel.once(("times", tile, factor), build)
 
 
 def base_of(tile: mlir.Value) -> tuple[mlir.Value, float]:

@@ -216,8 +216,7 @@ class TileKernel(Kernel):
         def build() -> mlir.Value:
             return self.compare("ult", self.indices(form(Digit(base))), self.constant(axis.size))
 
-        found: mlir.Value = self.once(("valid", axis), build)
-        return found
+        return self.once(("valid", axis), build)
 
     def masked(self, valid: mlir.Value | None, tile: mlir.Value, otherwise: float) -> mlir.Value:
         """A tile with a number instead of what is not valid."""

@@ -51,8 +51,7 @@ class Traced(Tracer):
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        size: int = self.dtype.itemsize
-        return size
+        return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -100,8 +99,7 @@ class Traced(Tracer):
         if self.dtype.kind == "c":
             return self._part("imag")
         if self._is_weak():
-            zero: Traced = self._trace.call_operator(np.multiply, (self.real, 0))
-            return zero
+            return self._trace.call_operator(np.multiply, (self.real, 0))
         zeros = self._trace.known(np.broadcast_to(np.zeros((), self.dtype), self._shape), scalar=self._scalar)
         zeros._cell.frozen = "the imaginary part of a real array is read-only"
         return zeros
@@ -366,8 +364,7 @@ class Traced(Tracer):
     def transpose(self, *axes: Any) -> Traced:
         """Dimensions permuted, a view."""
         order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes or None
-        result: Traced = self._trace.call_method("transpose", self, (order,), {})
-        return result
+        return self._trace.call_method("transpose", self, (order,), {})
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         """Put the elements in order along an axis, in place."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,16 @@ class At:
 
     def __getitem__(self, index: Any) -> Elements:
         return Elements(self._array, index)
+
+
+def _updating(ufunc: np.ufunc, doc: str) -> Callable[[Elements, Any], Any]:
+    """The method that updates elements by a function of them and of values."""
+
+    def update(self: Elements, values: Any) -> Any:
+        return self._update(ufunc, values)
+
+    update.__name__, update.__doc__ = ufunc.__name__, doc
+    return update
 
 
 class Elements:
@@ -47,33 +58,13 @@ class Elements:
             result[self._index] = values
             return result
 
-    def add(self, values: Any) -> Any:
-        """Values added to the elements."""
-        return self._update(np.add, values)
-
-    def subtract(self, values: Any) -> Any:
-        """Values subtracted from the elements."""
-        return self._update(np.subtract, values)
-
-    def multiply(self, values: Any) -> Any:
-        """The elements multiplied by values."""
-        return self._update(np.multiply, values)
-
-    def divide(self, values: Any) -> Any:
-        """The elements divided by values; integers have no quotients of their dtype."""
-        return self._update(np.divide, values)
-
-    def power(self, values: Any) -> Any:
-        """The elements to the power of values."""
-        return self._update(np.power, values)
-
-    def min(self, values: Any) -> Any:
-        """The smaller of the elements and the values."""
-        return self._update(np.minimum, values)
-
-    def max(self, values: Any) -> Any:
-        """The larger of the elements and the values."""
-        return self._update(np.maximum, values)
+    add = _updating(np.add, "Values added to the elements.")
+    subtract = _updating(np.subtract, "Values subtracted from the elements.")
+    multiply = _updating(np.multiply, "The elements multiplied by values.")
+    divide = _updating(np.divide, "The elements divided by values; integers have no quotients of their dtype.")
+    power = _updating(np.power, "The elements to the power of values.")
+    min = _updating(np.minimum, "The smaller of the elements and the values.")
+    max = _updating(np.maximum, "The larger of the elements and the values.")
 
     def _update(self, ufunc: np.ufunc, values: Any) -> Any:
         with at_user_line():

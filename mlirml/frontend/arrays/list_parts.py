@@ -48,8 +48,7 @@ class Counts:
     def before(self) -> np.ndarray:
         """For each iteration, the number of items appended by all earlier ones."""
         assert self.each is not None
-        before: np.ndarray = np.cumsum(self.each) - self.each
-        return before
+        return np.cumsum(self.each) - self.each
 
 
 @dataclass

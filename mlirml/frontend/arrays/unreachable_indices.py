@@ -33,5 +33,4 @@ def stand_in(array: Traced, error: IndexOutOfBoundsError) -> Traced:
     builder.check(never, Check("IndexOutOfBoundsError", error.message, error.help))
     axis, size = error.needs
     shape = [size if d == axis else n for d, n in enumerate(array.shape)]
-    found: Traced = trace.known(np.broadcast_to(np.zeros((), array.dtype), shape))
-    return found
+    return trace.known(np.broadcast_to(np.zeros((), array.dtype), shape))

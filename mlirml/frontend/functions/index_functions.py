@@ -165,7 +165,7 @@ def unravel_index(trace: Trace, indices: Any, shape: Any, order: str = "C") -> t
     """`np.unravel_index`: the indices along each axis of an array for those into the flat one, as i64."""
     sizes = integers("unravel_index", "the shape", shape if np.ndim(shape) else (shape,))
     if not _has_traced(indices):
-        return np.unravel_index(indices, sizes, order)  # type: ignore[call-overload, no-any-return]
+        return np.unravel_index(indices, sizes, order)  # type: ignore[call-overload]
     axes, left = _in_order("unravel_index", sizes, order), _indices(trace, "unravel_index", indices)
     count = math.prod(sizes)
     message = f"unravel_index: an index is negative, or not below the {count} elements of the shape {list(sizes)}"

@@ -219,10 +219,7 @@ def _eliminate(trace: Trace, a: Any, b: Any) -> tuple[Any, Any, Any]:
         a, b = (x - factor * row[:, None, :] for x, row in zip((a, b), chosen))
         return a, b, np.where(pivot == k, sign, -sign)
 
-    found: tuple[Any, Any, Any] = trace_fori_loop(
-        trace, 0, size, step, (a, b, trace.array(np.ones(a.shape[0], a.dtype)))
-    )
-    return found
+    return trace_fori_loop(trace, 0, size, step, (a, b, trace.array(np.ones(a.shape[0], a.dtype))))
 
 
 def _solved(trace: Trace, a: Any, b: Any) -> Any:

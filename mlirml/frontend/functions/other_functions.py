@@ -109,8 +109,7 @@ def _apply_along_axis(trace: Trace, func1d: Callable[..., Any], axis: int, arr: 
     dim, function = axis % array.ndim, callee_in_trace(func1d, trace)
 
     def of_row(row: Traced) -> Any:
-        found: Any = trace.array(function(row, *args, **kwargs), copy=False)
-        return found
+        return trace.array(function(row, *args, **kwargs), copy=False)
 
     if array.ndim == 1:
         return of_row(array)

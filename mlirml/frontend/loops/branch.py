@@ -112,8 +112,7 @@ class Branch(RetracedConstruct):
     @property
     def merged(self) -> dict[str, Merged] | None:
         """The results of the branches as far as an earlier attempt found them."""
-        found: dict[str, Merged] | None = self.trace.learned.get(self.signed)
-        return found
+        return self.trace.learned.get(self.signed)
 
     def write(self, before: dict[str, Any], stored: Stored) -> None:
         found: list[dict[str, Any]] = []

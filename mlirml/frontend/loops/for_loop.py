@@ -100,8 +100,7 @@ class ForLoop(Loop):
     def roots(self) -> frozenset[Any]:
         """The loops whose iterations the bounds vary with."""
         integers = self.trace.integers
-        found: frozenset[Any] = integers.roots(self.start) | integers.roots(self.stop)
-        return found
+        return integers.roots(self.start) | integers.roots(self.stop)
 
     def argument_sizes(self) -> frozenset[str]:
         """The Python integer arguments that the bounds are computed from, if they are computed from nothing else."""
@@ -226,8 +225,7 @@ class ForLoop(Loop):
         else:
             end = None
         least, greatest = (start, end) if self.step > 0 else (end, start)
-        found: Linear = integers.symbol(least, greatest, frozenset([self]), bool(self.count))
-        return found
+        return integers.symbol(least, greatest, frozenset([self]), bool(self.count))
 
     def _last(self, count: Any) -> Linear | None:
         form = self.trace.integers.of(count)

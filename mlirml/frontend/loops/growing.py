@@ -178,8 +178,7 @@ class Writer:
     @property
     def outer(self) -> Writer | None:
         """The writer of an enclosing loop for the same rows."""
-        writer: Writer | None = self.start.writer
-        return writer
+        return self.start.writer
 
     def begin(self) -> None:
         """Begin an iteration."""

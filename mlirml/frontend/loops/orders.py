@@ -92,8 +92,7 @@ def extreme_by_key(trace: Trace, comparison: np.ufunc, iterable: Any, key: Calla
     def step(candidate: Any, best: tuple[Any, Any]) -> tuple[Any, Any]:
         mine = call(read(candidate))
         better = is_before(trace, comparison, mine, best[0])
-        result: tuple[Any, Any] = trace.hooks.select(better, lambda: (mine, candidate), lambda: best)
-        return result
+        return trace.hooks.select(better, lambda: (mine, candidate), lambda: best)
 
     if isinstance(numbers, TracedRange) or (isinstance(numbers, range) and len(numbers) > _FEW):
         first = numbers[0] if isinstance(numbers, range) else numbers.start

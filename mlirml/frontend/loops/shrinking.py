@@ -59,8 +59,7 @@ def lengthened(trace: Trace, x: DynamicSlice, leaf_type: LeafType, steps: Steps,
 
 def remaining(array: Traced, steps: Steps, count: int) -> Traced:
     """The slice that is in use after all iterations."""
-    result: Traced = array[tuple(slice(0, size - step * count) for size, step in zip(array.shape, steps))]
-    return result
+    return array[tuple(slice(0, size - step * count) for size, step in zip(array.shape, steps))]
 
 
 def _axes(steps: Sequence[int]) -> list[Axis]:

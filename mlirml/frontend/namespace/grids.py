@@ -64,8 +64,7 @@ def _spaced(trace: Trace, start: Any, stop: Any, num: Any, endpoint: bool = True
     found: Any = steps * ((stop - start) / last) + start
     if endpoint:
         found = trace.call_function(np.where, (steps == last, stop, found), {})
-    result: Traced = found if dtype is None else found.astype(dtype)
-    return result
+    return found if dtype is None else found.astype(dtype)
 
 
 def _grids(ranges: Sequence[Traced], *, full: bool) -> list[Any]:

@@ -97,8 +97,7 @@ class Namespace:
                 args = (*args, kwargs.pop("num"))
             sizes = (*args[_SIZED[function] :], kwargs.get("M"), kwargs.get("k")) if function in _SIZED else ()
             if any(map(_is_number_of_program, sizes)):
-                found: Traced = self._trace.handlers.grid_of_size(self._trace, function, args, **kwargs)
-                return found
+                return self._trace.handlers.grid_of_size(self._trace, function, args, **kwargs)
             result = function(*args, **kwargs)
             return self._trace.known(result) if isinstance(result, np.ndarray) else result  # else made of traced values
 
@@ -146,8 +145,7 @@ class Namespace:
     def full_like(self, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Traced:
         """`np.full_like`; NumPy itself would only test if `a` is an array of another class."""
         like = a if isinstance(a, Traced) else np.asarray(a)
-        result: Traced = self._trace.call_function(np.full_like, (like, fill_value, *args), kwargs)
-        return result
+        return self._trace.call_function(np.full_like, (like, fill_value, *args), kwargs)
 
     def _filled(self, shape: Any, value: int, dtype: Any, order: str) -> Traced:
         with at_user_line():
@@ -156,8 +154,7 @@ class Namespace:
     def _of_shape(self, shape: Any, value: Any, dtype: Any, order: str) -> Traced:
         items = shape if isinstance(shape, (tuple, list)) else (shape,)
         if any(map(_is_number_of_program, items)):
-            found: Traced = self._trace.handlers.filled_of_size(self._trace, items, value, dtype)
-            return found
+            return self._trace.handlers.filled_of_size(self._trace, items, value, dtype)
         array = self._trace.filled(_sizes(shape), value, dtype)
         array._cell.c_order = order == "C"
         return array
@@ -183,10 +180,10 @@ class Namespace:
     def _array(self, data: Any, dtype: Any, copy: Any) -> Traced:
         if is_dynamic(data):
             is_same = not copy and (dtype is None or np.dtype(dtype) == data.dtype)
-            return data if is_same else data.copy() if dtype is None else data.astype(dtype)  # type: ignore[no-any-return]
+            return data if is_same else data.copy() if dtype is None else data.astype(dtype)
         if type(data) in (list, tuple) and any(map(is_dynamic, data)):
             stacked: Any = np.stack(data, dtype=dtype)
-            return stacked  # type: ignore[no-any-return]
+            return stacked
         result = self._trace.array(data, dtype, copy=bool(copy))
         if copy is False:
             check_uncopied(data, result)
@@ -200,10 +197,10 @@ class Namespace:
         """`np.ascontiguousarray`; a copy of the argument, or the argument itself, as its strides are."""
         result: Any = self.asarray(a, dtype)
         if is_dynamic(result):
-            return result  # type: ignore[no-any-return]
+            return result
         result = np.atleast_1d(result)
         if result._cell.c_order and result._cell.strides is None and not result._views:
-            return result  # type: ignore[no-any-return]
+            return result
         return Traced(self._trace, result._cell, result._views, ambiguous=result._cell.version)
 
 
@@ -449,7 +446,7 @@ def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | 
 def _retarget_function(function: types.FunctionType, trace: Trace, memo: dict[Any, Any]) -> types.FunctionType:
     known = memo.get(function)
     if known is not None:
-        return known  # type: ignore[no-any-return]
+        return known
     _refuse_global_stores(function)
     overlay = memo.get(id(function.__globals__))
     if overlay is None:

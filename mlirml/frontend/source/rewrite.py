@@ -244,7 +244,7 @@ class _Rewriter(ast.NodeTransformer):
             return self.listed(value, target.id in self.appended | self.indexed)
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             return _at(ast.Tuple([*map(self.assigned, target.elts, value.elts)], ast.Load()), value)
-        return self.visit(value)  # type: ignore[no-any-return]
+        return self.visit(value)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         target, value = self.visit(node.target), self.visit(node.value)
@@ -273,7 +273,7 @@ class _Rewriter(ast.NodeTransformer):
             else:
                 parts.append(_at(ast.List([*items], ast.Load()), node))
         total = reduce(lambda one, other: _at(ast.BinOp(one, ast.Add(), other), node), parts)
-        return self.visit(total)  # type: ignore[no-any-return]
+        return self.visit(total)
 
     def new_array(self, node: ast.expr) -> ast.expr:
         """A new array of a name that is stored into, made by the hook where the program knows the operands."""
@@ -313,7 +313,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if node.value is None:
             return _at(ast.Pass(), node)
-        return self.visit(_at(ast.Assign([node.target], node.value), node))  # type: ignore[no-any-return]
+        return self.visit(_at(ast.Assign([node.target], node.value), node))
 
     def visit_Raise(self, node: ast.Raise) -> ast.stmt:
         if node.exc is None:

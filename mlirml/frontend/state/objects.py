@@ -113,8 +113,7 @@ class Listed:
 def listed(array: np.ndarray, weak: bool) -> list[Any]:
     """The numbers of an array in lists, as Python's or NumPy's."""
     if weak:
-        found: list[Any] = array.tolist()
-        return found
+        return array.tolist()
     return [*array] if array.ndim == 1 else [listed(row, weak) for row in array]
 
 

@@ -41,11 +41,10 @@ class _Text(tuple):  # type: ignore[type-arg]
 
     def __str__(self) -> str:
         texts, values, specifications = self
-        text: str = texts[0] + "".join(
+        return texts[0] + "".join(
             _formatted(value, specification) + after
             for value, specification, after in zip(values, specifications, texts[1:])
         )
-        return text
 
 
 def _formatted(value: Any, specification: str) -> str:
@@ -53,8 +52,7 @@ def _formatted(value: Any, specification: str) -> str:
         return format(str(value), specification.removeprefix(AS_TEXT))
     if specification.startswith(AS_REPR):
         return format(repr(value), specification.removeprefix(AS_REPR))
-    text: str = format(value, specification)
-    return text
+    return format(value, specification)
 
 
 def _show(parts: list[Any], **options: Any) -> None:

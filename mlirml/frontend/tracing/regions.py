@@ -396,8 +396,7 @@ def trace_scan(
             final = wrapped(trace, results, leaf_types, scalars)
             return (carry.treedef.unflatten(final), tree.unflatten(outputs)), after
 
-        pair: tuple[Any, Any] = _until_settled(trace, carry.leaf_types, write)
-        return pair
+        return _until_settled(trace, carry.leaf_types, write)
 
 
 def _collect(

@@ -608,8 +608,7 @@ class Trace:
         """`np.full`: a constant array of one value."""
         if isinstance(value, Traced) and value._known() is None:
             spread = self.call_function(np.broadcast_to, (value, shape), {})._copy()
-            result: Traced = spread if dtype is None else spread.astype(dtype)
-            return result
+            return spread if dtype is None else spread.astype(dtype)
         number = value._known() if isinstance(value, Traced) else value
         if is_dynamic_shape(shape if isinstance(shape, tuple) else (shape,)) or type(number) is Size:
             return self._filled_dynamically(shape, number, dtype)
@@ -649,8 +648,7 @@ class Trace:
             options = {} if dtype is None else {"dtype": dtype}
             if dtype is not None and not any(getattr(x, "dtype", None) in COMPLEX for x in parts):
                 parts = [self.array(x, dtype, copy=False) for x in parts]  # each is cast, also floats to integers
-            stacked: Traced = self.call_function(np.stack, (parts,), options)
-            return stacked
+            return self.call_function(np.stack, (parts,), options)
         if isinstance(data, np.ndarray):  # captured
             value = self._lift_array(data)
             assert isinstance(value, Value)

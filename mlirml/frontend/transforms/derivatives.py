@@ -77,8 +77,7 @@ def conjugate(trace: Trace, value: Value) -> Value:
     """
     if not isinstance(value, ComplexValue):
         return value
-    found: Value = OPS["conjugate"].build(trace.builder, value)
-    return found
+    return OPS["conjugate"].build(trace.builder, value)
 
 
 def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],

@@ -29,8 +29,7 @@ def bfloat16() -> np.dtype:
     """The bfloat16 dtype of ml_dtypes, imported on first use."""
     import ml_dtypes
 
-    dtype: np.dtype = np.dtype(ml_dtypes.bfloat16)
-    return dtype
+    return np.dtype(ml_dtypes.bfloat16)
 
 
 @lru_cache(maxsize=64)  # NumPy makes the name of a dtype anew each time
@@ -60,7 +59,7 @@ def short_name(dtype: np.dtype) -> str:
 def as_dtype(given: object) -> np.dtype:
     """`np.dtype(given)`, or a `DTypeError` for what names no dtype."""
     try:
-        return np.dtype(given)  # type: ignore[call-overload, no-any-return]
+        return np.dtype(given)  # type: ignore[call-overload]
     except TypeError:
         raise DTypeError(f"{given!r} is no dtype", help="use one such as `np.float32`, or its name") from None
 

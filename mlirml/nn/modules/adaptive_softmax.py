@@ -17,6 +17,8 @@ from mlirml.nn.define import as_array, known, shown
 from mlirml.nn.modules.linear import Linear, Sequential
 from mlirml.nn.modules.module import Module, keys_of
 
+__all__ = ["AdaptiveLogSoftmaxWithLoss"]
+
 
 @dataclass(eq=False, repr=False)
 class AdaptiveLogSoftmaxWithLoss(Module):

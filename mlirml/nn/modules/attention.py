@@ -17,6 +17,8 @@ from mlirml.nn.modules.linear import Linear
 from mlirml.nn.modules.module import Module, keys_of
 from mlirml.nn.modules.normalizations import LayerNorm
 
+__all__ = ["KVCache", "MultiHeadAttention", "TransformerDecoderBlock", "TransformerEncoderBlock"]
+
 
 @dataclass(eq=False, repr=False)
 class KVCache(Module):

@@ -14,6 +14,8 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.nn import functional as F
 from mlirml.nn.modules.module import Module, keys_of, within
 
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+
 Self = TypeVar("Self", bound="Conv1d")
 SelfTransposed = TypeVar("SelfTransposed", bound="ConvTranspose1d")
 

@@ -18,6 +18,8 @@ from mlirml.nn import functional as F
 from mlirml.nn import initializers
 from mlirml.nn.modules.module import Module, keys_of, within
 
+__all__ = ["Bilinear", "Dropout", "Embedding", "EmbeddingBag", "Linear", "PReLU", "Sequential"]
+
 
 @dataclass(eq=False, repr=False)
 class Linear(Module):

@@ -13,6 +13,8 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.nn import initializers
 from mlirml.nn.define import shown
 
+__all__ = ["Module"]
+
 
 class Module:
     """The base of the layers, which shows arrays by dtype and shape.
@@ -51,3 +53,10 @@ def within(key: Any, shape: tuple[int, ...], fan_in: int, dtype: Any) -> Any:
     """Uniform numbers up to 1 / sqrt(fan_in), as torch draws the weights and biases of most layers."""
     bound = fan_in**-0.5 if fan_in else 0.0
     return initializers.uniform(key, shape, dtype, low=-bound, high=bound)
+
+
+def of_rank(base: type[Module], rank: int) -> Any:
+    """The layer that `base`, which has its rank in its name, is for another number of dimensions."""
+    own = base.__name__[-2:]
+    name, doc = base.__name__.removesuffix(own) + f"{rank}d", (base.__doc__ or "").replace(own, f"{rank}d")
+    return type(name, (base,), {"_rank": rank, "__doc__": doc, "__module__": base.__module__})

@@ -13,6 +13,8 @@ from mlirml.nn.define import known
 from mlirml.nn.modules.module import Module
 from mlirml.nn.normalizations import normalized_batch
 
+__all__ = ["BatchNorm", "BatchStatistics", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm"]
+
 
 def _pair(shape: Any, affine: bool, dtype: Any) -> tuple[Any, Any]:
     """A weight of ones and a bias of zeros."""

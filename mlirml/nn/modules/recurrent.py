@@ -16,6 +16,8 @@ from mlirml.nn import functional as F
 from mlirml.nn.define import as_array, known, shown
 from mlirml.nn.modules.module import Module, keys_of, within
 
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
+
 Self = TypeVar("Self", bound="Recurrent")
 Cell = TypeVar("Cell", bound="RNNCell")
 

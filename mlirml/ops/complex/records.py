@@ -153,12 +153,11 @@ def _float_power(b: ComplexBuilder, x1: Operand, x2: Operand, dtype: Any = None)
 @complex_form(ew.where)
 def _where(b: ComplexBuilder, condition: Operand, x: Operand | None = None, y: Operand | None = None) -> Value:
     if x is None or y is None:
-        return inspect.unwrap(ew.where.build)(b, condition, x, y)  # type: ignore[no-any-return]  # refuses it
+        return inspect.unwrap(ew.where.build)(b, condition, x, y)  # refuses it
     truth = b.cast(red.as_value(b, condition), np.dtype(np.bool_))
     dtype = promotion.result_type(x, y)
     if not is_complex(dtype):
-        result: Value = ew.where.build(b, truth, x, y)
-        return result
+        return ew.where.build(b, truth, x, y)
     pairs = [b.broadcast(v, v.shape, dtype) for v in (x, y)]
     re, im = (ew.where.build(b, truth, *(getattr(pair, part) for pair in pairs)) for part in ("re", "im"))
     return ComplexValue.of(re, im)
@@ -204,7 +203,7 @@ def _by_parts(record: OpDef, *, numbers: Sequence[str] = ()) -> None:
                 raise DTypeError(f"{record.name}: a complex number cannot be stored as {wanted.name}")
             bound = record.signature.bind_partial()
             bound.arguments.update({k: _part(v, "real") if k in numbers else v for k, v in given.items()})
-            return record.build(b, *bound.args, **bound.kwargs)  # type: ignore[no-any-return]
+            return record.build(b, *bound.args, **bound.kwargs)
         if "dtype" in given:
             given["dtype"] = None
         for name in numbers:
@@ -241,30 +240,26 @@ _by_parts(rearrange.pad, numbers=("constant_values",))
 _by_parts(rearrange.insert, numbers=("values",))
 
 
+def _given(record: OpDef, *args: Any, **options: Any) -> dict[str, Any]:
+    """The arguments of a record by name, with its defaults."""
+    bound = record.signature.bind(*args, **options)
+    bound.apply_defaults()
+    return bound.arguments
+
+
 def _variance(record: OpDef) -> None:
     @complex_form(record)
-    def build(
-        b: ComplexBuilder,
-        a: Operand,
-        axis: Any = None,
-        dtype: Any = None,
-        out: None = None,
-        ddof: Any = 0,
-        keepdims: bool = False,
-        *,
-        where: Any = True,
-        mean: Any = None,
-        correction: Any = None,
-    ) -> Value:
-        value = _pair(b, record.name, a, dtype)
-        free = ddof if correction is None else correction
+    def build(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+        given = _given(record, *args, **options)
+        value = _pair(b, record.name, given["a"], given["dtype"])
+        rest = {name: given[name] for name in ("axis", "ddof", "keepdims", "where", "correction")}
         spread = [
-            red.var.build(b, part, axis, None, None, free, keepdims, where=where, mean=_part(mean, name))
+            red.var.build(b, part, **rest, mean=_part(given["mean"], name))
             for part, name in ((value.re, "real"), (value.im, "imag"))
         ]
         total = ew.add.build(b, *spread)
         result: Value = ew.sqrt.build(b, total) if record is red.std else total
-        return result if dtype is None else b.cast(result, as_dtype(dtype))
+        return result if given["dtype"] is None else b.cast(result, as_dtype(given["dtype"]))
 
 
 _variance(red.var)
@@ -274,8 +269,7 @@ _variance(red.std)
 def _truth_of(record: OpDef) -> None:
     @complex_form(record)
     def build(b: ComplexBuilder, a: Operand, *args: Any, **options: Any) -> Value:
-        result: Value = record.build(b, b.cast(red.as_value(b, a), np.dtype(np.bool_)), *args, **options)
-        return result
+        return record.build(b, b.cast(red.as_value(b, a), np.dtype(np.bool_)), *args, **options)
 
 
 for _record in (red.any_, red.all_, red.count_nonzero, OPS["logical_and_accumulate"], OPS["logical_or_accumulate"]):
@@ -326,19 +320,11 @@ _SUM = _Fold(lambda total, x: total + x, 0, ew.add)
 
 
 @complex_form(red.sum_)
-def _sum(
-    b: ComplexBuilder,
-    a: Operand,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = 0,
-    where: Any = True,
-) -> Value:
+def _sum(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+    a, axis, dtype, _, keepdims, initial, where = _given(red.sum_, *args, **options).values()
     if dtype is not None and not is_complex(as_dtype(dtype)):
         value = b.cast(red.as_value(b, a), as_dtype(dtype))
-        return red.sum_.build(b, value, axis, as_dtype(dtype), None, keepdims, initial, where)  # type: ignore[no-any-return]
+        return red.sum_.build(b, value, axis, as_dtype(dtype), None, keepdims, initial, where)
     pair = _pair(b, "sum", a, dtype)
     total = _fold(b, "sum", pair, axis, initial, where, _SUM)
     return red._restored(b, total, pair.shape, red._reduced_axes("sum", pair.shape, axis), keepdims)
@@ -348,18 +334,10 @@ _mean_of_parts = red.mean.forms["complex"]
 
 
 @complex_form(red.mean)
-def _mean(
-    b: ComplexBuilder,
-    a: Operand,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-) -> Value:
+def _mean(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+    a, axis, dtype, _, keepdims, where = _given(red.mean, *args, **options).values()
     if where is not True or (dtype is not None and not is_complex(as_dtype(dtype))):
-        return _mean_of_parts(b, a, axis, dtype, None, keepdims, where=where)  # type: ignore[no-any-return]
+        return _mean_of_parts(b, a, axis, dtype, None, keepdims, where=where)
     value = _pair(b, "mean", a, dtype)
     count = Scalar(float(red._count(value.shape, red.normalized_axes("mean", value.shape, axis))))
     total = _sum(b, value, axis, None, None, keepdims)
@@ -368,20 +346,11 @@ def _mean(
 
 
 @complex_form(red.prod)
-def _prod(
-    b: ComplexBuilder,
-    a: Operand,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = 1,
-    where: Any = True,
-) -> Value:
+def _prod(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+    a, axis, dtype, _, keepdims, initial, where = _given(red.prod, *args, **options).values()
     if dtype is not None and not is_complex(as_dtype(dtype)):
         kind = as_dtype(dtype)
-        real: Value = red.prod.build(b, b.cast(red.as_value(b, a), kind), axis, kind, None, keepdims, initial, where)
-        return real
+        return red.prod.build(b, b.cast(red.as_value(b, a), kind), axis, kind, None, keepdims, initial, where)
     value = _pair(b, "prod", a, dtype)
     total = _fold(b, "prod", value, axis, initial, where, _PRODUCT)
     return red._restored(b, total, value.shape, red._reduced_axes("prod", value.shape, axis), keepdims)
@@ -389,15 +358,8 @@ def _prod(
 
 def _extreme(record: OpDef, fold: _Fold) -> None:
     @complex_form(record)
-    def build(
-        b: ComplexBuilder,
-        a: Operand,
-        axis: Any = None,
-        out: None = None,
-        keepdims: bool = False,
-        initial: Any = None,
-        where: Any = True,
-    ) -> Value:
+    def build(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+        a, axis, _, keepdims, initial, where = _given(record, *args, **options).values()
         value = _pair(b, record.name, a, None)
         axes = red._reduced_axes(record.name, value.shape, axis)
         if initial is None:
@@ -417,8 +379,7 @@ _extreme(red.min_, _MIN)
 
 @complex_form(red.ptp)
 def _ptp(b: ComplexBuilder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False) -> Value:
-    result: Value = ew.subtract.build(b, *(f.build(b, a, axis, None, keepdims) for f in (red.max_, red.min_)))
-    return result
+    return ew.subtract.build(b, *(f.build(b, a, axis, None, keepdims) for f in (red.max_, red.min_)))
 
 
 def _position(record: OpDef, extreme: OpDef) -> None:
@@ -430,8 +391,7 @@ def _position(record: OpDef, extreme: OpDef) -> None:
         red._refuse_empty(record.name, value, red._reduced_axes(record.name, value.shape, axis))
         best = extreme.build(b, value, axis, None, True)
         hit = ew.logical_or.build(b, ew.equal.build(b, value, best), ew.isnan.build(b, value))
-        result: Value = red.argmax.build(b, hit, axis, keepdims=keepdims)
-        return result
+        return red.argmax.build(b, hit, axis, keepdims=keepdims)
 
 
 _position(red.argmax, red.max_)
@@ -439,16 +399,8 @@ _position(red.argmin, red.min_)
 
 
 @complex_form(ew.clip)
-def _clip(
-    b: ComplexBuilder,
-    a: Operand,
-    a_min: Operand | None = None,
-    a_max: Operand | None = None,
-    out: None = None,
-    *,
-    min: Any = None,
-    max: Any = None,
-) -> Value:
+def _clip(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+    a, a_min, a_max, _, min, max = _given(ew.clip, *args, **options).values()
     low, high = (
         (a_min if min is None else promotion.as_operand(min)),
         (a_max if max is None else promotion.as_operand(max)),
@@ -472,7 +424,6 @@ lift(gather.take, gather.take_along_axis, gather.compress)
 
 
 conjugate = ew.elementwise(
-    "conjugate",
     np.conjugate,
     lambda block, xs, dtype: xs[0],
     NUMBERS,
@@ -484,8 +435,7 @@ _enter(conjugate, Complex.conjugate)
 
 @complex_form(contractions.vdot)
 def _vdot(builder: ComplexBuilder, a: Operand, b: Operand) -> Value:
-    result: Value = inspect.unwrap(contractions.vdot.build)(builder, conjugate.build(builder, a), b)
-    return result
+    return inspect.unwrap(contractions.vdot.build)(builder, conjugate.build(builder, a), b)
 
 
 @operation("elementwise", np.angle, dtypes=ALL, arrays=1, tolerance=4)
@@ -495,8 +445,7 @@ def angle(b: ComplexBuilder, z: Operand, deg: bool = False) -> Value:
 
 
 def _degrees(b: Builder, radians: Value, deg: bool) -> Value:
-    result: Value = ew.multiply.build(b, radians, Scalar(180 / np.pi)) if deg else radians
-    return result
+    return ew.multiply.build(b, radians, Scalar(180 / np.pi)) if deg else radians
 
 
 @complex_form(angle)

@@ -82,8 +82,7 @@ def _enter(record: OpDef, body: ScanBody, *, flat: bool = False) -> None:
         wanted = value.dtype if dtype is None else as_dtype(dtype)
         value = b.cast(value, wanted)
         if not is_complex(wanted):
-            real: Value = record.build(b, value, axis)
-            return real
+            return record.build(b, value, axis)
         value, place = scans._along(record.name, b, value, axis)
         assert isinstance(value, ComplexValue)
         return scan(b, value, place, body)

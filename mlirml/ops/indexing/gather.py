@@ -136,4 +136,4 @@ def compress(b: Builder, condition: Operand, a: Operand, axis: int | None = None
     if known.ndim != 1:
         raise ShapeError(f"compress: the condition has {known.ndim} dimensions, not 1")
     (chosen,) = np.nonzero(known)
-    return take.build(b, a, b.constant(chosen), axis)  # type: ignore[no-any-return]
+    return take.build(b, a, b.constant(chosen), axis)

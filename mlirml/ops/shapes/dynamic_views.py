@@ -40,8 +40,7 @@ class Moving(ViewOp):
 
     def like(self, array: np.ndarray) -> np.ndarray:
         kept = [slice(0, n * s, s) for n, s in zip(self.sizes, self.steps)]
-        view: np.ndarray = array[tuple(0 if d in self.drop else part for d, part in enumerate(kept))]
-        return view
+        return array[tuple(0 if d in self.drop else part for d, part in enumerate(kept))]
 
     @property
     def known(self) -> bool:

@@ -35,8 +35,7 @@ class Subscripts(ViewOp):
         return b.transpose(apart, [order.index(d) for d in range(len(order))])
 
     def apply(self, array: np.ndarray) -> np.ndarray:
-        view: np.ndarray = np.einsum(array, list(self.dims), list(range(len(self.shape))))
-        return view
+        return np.einsum(array, list(self.dims), list(range(len(self.shape))))
 
     def _order(self) -> list[int]:
         """The dimensions of the base, those of one dimension of the view next to each other."""

@@ -314,8 +314,7 @@ class Diagonal(ViewOp):
     axis2: int
 
     def forward(self, b: Builder, base: Value) -> Value:
-        result: Value = diagonal.build(b, base, self.offset, self.axis1, self.axis2)
-        return result
+        return diagonal.build(b, base, self.offset, self.axis1, self.axis2)
 
     def backward(self, b: Builder, base: Value, new: Value) -> Value:
         raise ShapeError("assignment destination is read-only: a diagonal", help="take a `.copy()` first")
@@ -346,8 +345,7 @@ def diag(b: Builder, v: Operand, k: Any = 0) -> Value:
     """The k-th diagonal of a matrix, or the matrix that has a vector as its k-th diagonal and zeros elsewhere."""
     value = as_value(b, v)
     if len(value.shape) == 2:
-        result: Value = diagonal.build(b, value, k)
-        return result
+        return diagonal.build(b, value, k)
     if len(value.shape) != 1:
         raise ShapeError(f"diag: needs 1 or 2 dimensions, {value}")
     offset = int(known("diag", "k", k))
@@ -361,8 +359,7 @@ def diag(b: Builder, v: Operand, k: Any = 0) -> Value:
 def diagflat(b: Builder, v: Operand, k: Any = 0) -> Value:
     """The matrix that has the flattened array as its k-th diagonal."""
     value = as_value(b, v)
-    result: Value = diag.build(b, b.reshape(value, (value.size,)), k)
-    return result
+    return diag.build(b, b.reshape(value, (value.size,)), k)
 
 
 @operation("rearrangement", np.trace, dtypes=ALL, methods=("trace",), tolerance=8)
@@ -370,8 +367,7 @@ def trace(
     b: Builder, a: Operand, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
 ) -> Value:
     """Sum along a diagonal."""
-    result: Value = sum_.build(b, diagonal.build(b, a, offset, axis1, axis2), -1, dtype)
-    return result
+    return sum_.build(b, diagonal.build(b, a, offset, axis1, axis2), -1, dtype)
 
 
 @operation("rearrangement", np.delete, dtypes=ALL)

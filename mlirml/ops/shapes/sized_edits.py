@@ -29,8 +29,7 @@ def elements(b: Builder, value: Value, axis: int, starts: Sequence[Any]) -> list
 
 def joined(b: Builder, pieces: Sequence[Value], axis: int) -> Value:
     """The pieces one after another along an axis."""
-    found: Value = concat.build(b, pieces, axis)
-    return found
+    return concat.build(b, pieces, axis)
 
 
 def check_at_least(size: Any, least: int, why: str) -> None:

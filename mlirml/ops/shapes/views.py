@@ -92,8 +92,7 @@ class Slice(ViewOp):
                 start if i in self.drop else slice(start, None if stop is not None and stop < 0 else stop, step)
             )
         index.append(Ellipsis)  # keeps a 0-d result an array
-        view: np.ndarray = array[tuple(index)]
-        return view
+        return array[tuple(index)]
 
     def like(self, array: np.ndarray) -> np.ndarray:
         return replace(self, starts=sampled(self.starts), sizes=sampled(self.sizes)).apply(array)
@@ -129,8 +128,7 @@ class Select(ViewOp):
         raise NotImplementedError("the positions are not known")
 
     def like(self, array: np.ndarray) -> np.ndarray:
-        view: np.ndarray = array[tuple(0 if d in self.axes else slice(None) for d in range(array.ndim))]
-        return view
+        return array[tuple(0 if d in self.axes else slice(None) for d in range(array.ndim))]
 
     @property
     def known(self) -> bool:
@@ -169,8 +167,7 @@ class Transpose(ViewOp):
         return b.transpose(new, [self.permutation.index(i) for i in range(len(self.permutation))])
 
     def apply(self, array: np.ndarray) -> np.ndarray:
-        view: np.ndarray = array.transpose(self.permutation)
-        return view
+        return array.transpose(self.permutation)
 
 
 @dataclass(frozen=True)
@@ -223,8 +220,7 @@ class Part(ViewOp):
         return b.with_part(base, int(self.name == "imag"), new)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
-        part: np.ndarray = getattr(array, self.name)
-        return part
+        return getattr(array, self.name)
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,9 @@ import re
 
 from mlirml.analysis.traits import BRANCHES, SEQUENTIAL_LOOPS
 from mlirml.analysis.values import has_one_use
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import HOST_CALLS, SORTS, WHY
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations, replace_op
 from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import is_unknown
@@ -60,11 +59,8 @@ TIDY = "cse,canonicalize"
 
 
 @register
-@dataclass(frozen=True)
 class BufferizePass(Pass):
     """One-shot bufferization with results as out-parameters."""
-
-    name = "mlirml-bufferize"
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
@@ -212,8 +208,7 @@ def view_arguments(function: mlir.Operation) -> None:
                 view = subview(user, op.operands[0], kind.shape)
                 flags = {"restrict": mlir.UnitAttr.get()}
                 part = emit.create("bufferization.to_tensor", [view], [kind], flags).results[0]
-            user.results[0].replace_all_uses_with(part)
-            user.erase()
+            replace_op(user, part)
 
 
 _UNBOUNDED = (
@@ -271,8 +266,7 @@ def is_unbounded(index: mlir.Value, known: dict[mlir.Value, bool]) -> bool:
 def drop_barriers(function: mlir.Operation) -> None:
     """Remove the barriers that kept equal operations from being merged by CSE."""
     for op in named_operations(function, ("mlirml.barrier",)):
-        op.results[0].replace_all_uses_with(op.operands[0])
-        op.erase()
+        replace_op(op, op.operands[0])
 
 
 def locate_constants(function: mlir.Operation) -> None:
@@ -325,8 +319,7 @@ def expand_pad(op: mlir.Operation) -> None:
     with op.location, mlir.InsertionPoint(op):
         filled = emit.fill(filler, emit.empty(kind)).results[0]
         stored = emit.insert_slice(source, filled, low)
-    op.results[0].replace_all_uses_with(stored)
-    op.erase()
+    replace_op(op, stored)
 
 
 def copy_views_out_of_branches(main: mlir.Operation) -> None:
@@ -376,8 +369,7 @@ def choose_by_elements(op: mlir.Operation) -> None:
             ["parallel"] * len(kind.shape),
             lambda xs: [emit.same_type("arith.select", condition, *xs[:2])],
         )
-    op.results[0].replace_all_uses_with(new.results[0])
-    op.erase()
+    replace_op(op, new.results[0])
 
 
 def bufferize_library_calls(main: mlir.Operation) -> None:
@@ -401,8 +393,7 @@ def bufferize_library_calls(main: mlir.Operation) -> None:
             emit.create(op.name, [*inputs, buffer], (), attributes)
             flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
             stored = emit.create("bufferization.to_tensor", [buffer], [out.type], flags)
-        op.results[0].replace_all_uses_with(stored.results[0])
-        op.erase()
+        replace_op(op, stored.results[0])
         if given is not None and not any(True for _ in given.results[0].uses):
             given.erase()
 

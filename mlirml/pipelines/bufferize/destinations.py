@@ -28,7 +28,7 @@ from mlirml.analysis.traits import BRANCHES, CASTED_VIEWS, SEQUENTIAL_LOOPS
 from mlirml.analysis.values import ancestor_in, walk
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir
+from mlirml.ir.bindings import block_ops, defining_op, mlir, replace_op
 from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.pipelines.bufferize.branch_sizes import dynamic_sizes
@@ -322,8 +322,7 @@ def materialize_branch_results(op: mlir.Operation, copied: Copy) -> None:
                 segments = emit.segments(len(sizes), 0, 0)
                 target = emit.value(ALLOC, sizes, result.type, operandSegmentSizes=segments)
         if user is not None:
-            user.results[0].replace_all_uses_with(result)
-            user.erase()
+            replace_op(user, result)
         targets[number] = target
     for region in op.regions if targets else ():  # a branch without results may have no block
         materialize_branch(region.blocks[0], targets, copied)

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from mlirml.analysis.distances import Distances, box_of
 from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.traits import RESHAPES, SEQUENTIAL_LOOPS, TENSOR_READS, TENSOR_STORES, TENSOR_VIEWS
-from mlirml.analysis.values import ancestor_in, has_one_use, is_before, used_values
+from mlirml.analysis.values import ancestor_in, has_one_use, is_before, is_defined_before, used_values
 from mlirml.dialects.mlirml import KERNEL
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, seen_through
@@ -214,7 +214,7 @@ def copy_late_slices(store: mlir.Operation, position: int) -> None:
         if not late:
             continue
         if not view.is_before_in_block(store):
-            if not all(is_known_before(operand, store) for operand in view.operands):
+            if not all(is_defined_before(operand, store) for operand in view.operands):
                 continue
             view.move_before(store)
         with view.location, mlir.InsertionPoint.after(view):
@@ -247,12 +247,6 @@ def copy_late_reads(loop: mlir.Operation, position: int) -> None:
         copy = copied(value)
     for user, number, _ in late:
         user.operands[number] = copy
-
-
-def is_known_before(value: mlir.Value, op: mlir.Operation) -> bool:
-    """True if a value that is used in the block of `op` is defined before `op`."""
-    owner = defining_op(value)
-    return owner is None or owner.block != op.block or owner.is_before_in_block(op)
 
 
 def _is_free(op: mlir.Operation) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from mlirml.dialects.mlirml import KERNEL, LAUNCH
 from mlirml.errors import PreconditionError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, callee_of, has_function, mlir, named_function, named_operations
+from mlirml.ir.bindings import block_ops, callee_of, has_function, mlir, named_function, named_operations, replace_op
 from mlirml.ir.location import source_location
 
 
@@ -51,9 +51,7 @@ def stand_in(call: mlir.Operation, function: mlir.Operation) -> None:
         with mlir.InsertionPoint(body):
             inputs, inits = list(body.arguments)[:count], list(body.arguments)[count:]
             emit.create("linalg.yield", [combined(inputs, out, flag) for out, flag in zip(inits, read)])
-    for old, result in zip(call.results, new.results):
-        old.replace_all_uses_with(result)
-    call.erase()
+    replace_op(call, *new.results)
 
 
 def combined(inputs: list[mlir.Value], out: mlir.Value, is_read: bool) -> mlir.Value:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from mlirml.analysis.traits import BRANCHES, SEQUENTIAL_LOOPS, TENSOR_STORES
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, callee_of, defining_op, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, callee_of, defining_op, mlir, named_operations, operations, replace_op
 
 FEW = 3
 """The number of loops and branches in a body up to which the inference is fast."""
@@ -106,8 +106,7 @@ def drop_calls(module: mlir.Operation) -> None:
     """Erase the calls and the functions."""
     for call in named_operations(module, ("func.call",)):
         if callee_of(call).startswith(_NAME):
-            call.results[0].replace_all_uses_with(call.operands[0])
-            call.erase()
+            replace_op(call, call.operands[0])
     for function in block_ops(module.regions[0].blocks[0]):
         if function.name == "func.func" and mlir.StringAttr(function.attributes["sym_name"]).value.startswith(_NAME):
             function.erase()

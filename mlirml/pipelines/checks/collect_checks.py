@@ -58,11 +58,8 @@ from mlirml.pipelines.checks.lower_asserts import function_name, function_of, re
 
 
 @register(when=("cf.assert",), optional=True)
-@dataclass(frozen=True)
 class CollectChecksPass(Pass):
     """Record the failures of checks in functions that cannot return early, and assert them after loops and branches."""
-
-    name = "mlirml-collect-checks"
 
     def run(self, module: mlir.Operation) -> None:
         if not has_op(module, ("cf.assert",)):

@@ -30,26 +30,21 @@ The pass is the last before the conversion to a CFG: a pass that hoists a load a
 
 from __future__ import annotations
 
-from mlirml.analysis.ranges import Ranges
-from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
+from mlirml.analysis.ranges import Ranges, clamped_operand
+from mlirml.ir.bindings import block_ops, mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import every
 from mlirml.pipelines.checks.lower_asserts import returns_at_once
 
 
 @register(when=every(("cf.assert",), ("arith.minui",)), optional=True)
-@dataclass(frozen=True)
 class FoldClampsPass(Pass):
     """Drop the `arith.minui` of indices that an earlier check bounds."""
 
-    name = "mlirml-fold-clamps"
-
     def run(self, module: mlir.Operation) -> None:
-        if has_op(module, ("cf.assert",)) and has_op(module, ("arith.minui",)):
-            for function in named_operations(module, ("func.func",)):
-                if returns_at_once(function):
-                    fold_in(function, Ranges())
+        for function in named_operations(module, ("func.func",)):
+            if returns_at_once(function):
+                fold_in(function, Ranges())
 
 
 def fold_in(op: mlir.Operation, before: Ranges) -> None:
@@ -61,14 +56,8 @@ def fold_in(op: mlir.Operation, before: Ranges) -> None:
                 if inner.name == "cf.assert":
                     ranges = ranges.given(inner.operands[0])
                 elif inner.name == "arith.minui":
-                    fold(inner, ranges)
+                    operand = clamped_operand(inner, ranges.of)
+                    if operand is not None:
+                        replace_op(inner, operand)
                 else:
                     fold_in(inner, ranges)
-
-
-def fold(clamp: mlir.Operation, ranges: Ranges) -> None:
-    """Replace a clamp by its operand, if that never exceeds the limit."""
-    number, limit = clamp.operands
-    if ranges.within(number, 0, ranges.of(limit)[0]):
-        clamp.results[0].replace_all_uses_with(number)
-        clamp.erase()

@@ -44,7 +44,7 @@ from mlirml.analysis.ranges import Ranges
 from mlirml.analysis.values import outer_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP, every
 from mlirml.pipelines.checks.version_checks import (
@@ -69,33 +69,30 @@ _MOST_FOR_BOUND = 12
 
 
 @register(when=every(PROGRAM_LOOP, ("cf.assert",)), optional=True)
-@dataclass(frozen=True)
 class InspectIndicesPass(Pass):
     """Inspect the indices of `chunk` iterations, or of `rows` rows of a sparse matrix, and run these without checks.
 
     Loops of more than `longest` operations keep their checks.
     """
 
-    name = "mlirml-inspect-indices"
     chunk: int = 512
     rows: int = 64
     longest: int = 64
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            loops = checked_loops(module)
-            while loops:
-                loop = loops.pop(0)
-                with suppress(NoMatch):
-                    start_from_row(loop)
-                with suppress(NoMatch):
-                    found = match_inspected(loop, self.longest)
-                    rows = match_rows(found)
-                    loops = outside_of(loop if rows is None else rows.loop, loops)  # the others are replaced
-                    if rows is None:
-                        build_chunks(found, self.chunk)
-                    else:
-                        build_rows(found, rows, self.rows)
+        loops = checked_loops(module)
+        while loops:
+            loop = loops.pop(0)
+            with suppress(NoMatch):
+                start_from_row(loop)
+            with suppress(NoMatch):
+                found = match_inspected(loop, self.longest)
+                rows = match_rows(found)
+                loops = outside_of(loop if rows is None else rows.loop, loops)  # the others are replaced
+                if rows is None:
+                    build_chunks(found, self.chunk)
+                else:
+                    build_rows(found, rows, self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +135,7 @@ def start_from_row(loop: mlir.Operation) -> None:
     if not users or any(op.name != "arith.addi" or set(op.operands) != {start, variable} for op in users):
         raise NoMatch("its variable is used by itself")
     for op in users:
-        op.results[0].replace_all_uses_with(variable)
-        op.erase()
+        replace_op(op, variable)
     loop.operands[0], loop.operands[1] = start, end
 
 
@@ -330,9 +326,7 @@ def build_inspected(
             )
 
         results = emit.for_loop(lower, upper, length, body, inits)
-    for old, new in zip(loop.results, results):
-        old.replace_all_uses_with(new)
-    loop.erase()
+    replace_op(loop, *results)
 
 
 def outside(found: Checked, first: mlir.Value, end: mlir.Value) -> mlir.Value:

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import Checked, checked_number
 from mlirml.dialects.mlirml import CHECK
 from mlirml.errors import CHECK_BITS, CHECK_LIMIT
@@ -44,11 +43,8 @@ RUNTIME = "mlirml_check_failed"
 
 
 @register(when=("cf.assert",))
-@dataclass(frozen=True)
 class LowerAssertsPass(Pass):
     """Lower asserts to guarded calls of the native runtime."""
-
-    name = "mlirml-lower-asserts"
 
     def run(self, module: mlir.Operation) -> None:
         if not has_op(module, ("cf.assert",)):

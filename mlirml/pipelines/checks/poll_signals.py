@@ -43,7 +43,6 @@ from typing import TypeAlias
 
 from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.analysis.trip_counts import most_trips, trip_count
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import TILE
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, callee_of, has_op, mlir
@@ -65,11 +64,8 @@ LoopCost: TypeAlias = tuple[mlir.Operation, tuple[float, float]]
 
 
 @register(when=PROGRAM_LOOP)
-@dataclass(frozen=True)
 class PollSignalsPass(Pass):
     """Insert polls for signals into long loops."""
-
-    name = "mlirml-poll-signals"
 
     def run(self, module: mlir.Operation) -> None:
         if not has_op(module, SEQUENTIAL_LOOPS):

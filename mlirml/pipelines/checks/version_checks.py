@@ -40,12 +40,12 @@ from contextlib import suppress
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import effects
-from mlirml.analysis.ranges import Ranges
+from mlirml.analysis.ranges import Ranges, returned_operand
 from mlirml.analysis.traits import INTEGER_STEPS
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import checked_number
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP, every
 from mlirml.pipelines.checks.lower_asserts import function_of, returns_at_once
@@ -56,26 +56,23 @@ _LINEAR = ("arith.addi", "arith.subi", "arith.index_cast", "arith.constant")
 
 
 @register(when=every(PROGRAM_LOOP, ("cf.assert",)), optional=True)
-@dataclass(frozen=True)
 class VersionChecksPass(Pass):
     """Give innermost loops of at most `longest` operations a version that runs while indices are in bounds.
 
     After another index the original loop runs to the end of a chunk of `chunk` iterations.
     """
 
-    name = "mlirml-version-checks"
     chunk: int = 4096
     longest: int = 64
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            loops = checked_loops(module)
-            while loops:
-                loop = loops.pop(0)
-                with suppress(NoMatch):
-                    found = match(loop, self.longest)
-                    loops = outside_of(loop, loops)  # the others are replaced
-                    build_versions(found, self.chunk)
+        loops = checked_loops(module)
+        while loops:
+            loop = loops.pop(0)
+            with suppress(NoMatch):
+                found = match(loop, self.longest)
+                loops = outside_of(loop, loops)  # the others are replaced
+                build_versions(found, self.chunk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,9 +195,7 @@ def build_versions(found: Checked, chunk: int) -> None:
             return emit.for_loop(rest, end, step, lambda i, values: clone_body(loop, ops, [i, *values]), carried)
 
         results = emit.for_loop(lower, upper, length, body, inits)
-    for old, new in zip(loop.results, results):
-        old.replace_all_uses_with(new)
-    loop.erase()
+    replace_op(loop, *results)
 
 
 def factor_of(check: Check, found: Checked) -> int | None:
@@ -317,18 +312,9 @@ def clone_folded(
     values: dict[mlir.Value, mlir.Value] = dict(outer or {})
     values.update(zip(loop.regions[0].blocks[0].arguments, arguments))
     for op in ops:
-        folded = None if ranges is None else fold(op, ranges)
+        folded = None if ranges is None else returned_operand(op, ranges)
         if folded is None:
             clone_with(op, values)
         else:
             values[op.results[0]] = values.get(folded, folded)
     return values
-
-
-def fold(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
-    """The operand that a minimum or a select returns, if integer ranges decide it."""
-    if op.name == "arith.minui":
-        number, limit = op.operands
-        return number if ranges.within(number, 0, ranges.of(limit)[0]) else None
-    chosen = ranges.decides(op.operands[0]) if op.name == "arith.select" else None
-    return None if chosen is None else op.operands[1 if chosen else 2]

@@ -11,7 +11,6 @@ Upstream's `gpu-module-to-binary` expects the spirv.module inside of the gpu.mod
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.errors import PreconditionError
 from mlirml.ir.bindings import block_ops, mlir, passmanager
 from mlirml.ir.location import source_location
@@ -19,11 +18,8 @@ from mlirml.passes import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class EmbedSpirvPass(Pass):
     """Serialise each spirv.module, and replace its gpu.module by a gpu.binary."""
-
-    name = "mlirml-embed-spirv"
 
     def run(self, module: mlir.Operation) -> None:
         ops = block_ops(module.regions[0].blocks[0])

@@ -16,7 +16,6 @@ After:
 from __future__ import annotations
 
 from mlirml.codegen.tile.cutile import kernel_text
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import TILE
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir
@@ -24,11 +23,8 @@ from mlirml.passes import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class EmbedTilesPass(Pass):
     """Replace each tile kernel by a `gpu.binary` that holds its text."""
-
-    name = "mlirml-embed-tiles"
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:

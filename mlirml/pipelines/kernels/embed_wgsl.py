@@ -14,7 +14,6 @@ no comparisons that are true for NaNs, no vectors, half floats as bits.
 from __future__ import annotations
 
 from mlirml.codegen.wgsl.shader import shader
-from mlirml.core.dataclass import dataclass
 from mlirml.errors import PreconditionError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir
@@ -23,11 +22,8 @@ from mlirml.passes import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class EmbedWgslPass(Pass):
     """Replace each gpu.module by its WGSL."""
-
-    name = "mlirml-embed-wgsl"
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:

@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 import struct
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.atomics import KINDS, OPERATION_OF, kind_of
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, operations
@@ -36,14 +35,12 @@ _FORMATS = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 
 
 @register
-@dataclass(frozen=True)
 class ExpandAtomicsPass(Pass):
     """Expand atomic operations of kernels into loops of exchanges, except for the operations in `native`.
 
     The native ones work on elements of 32 or 64 bits only, unless `small` is set.
     """
 
-    name = "mlirml-expand-atomics"
     native: tuple[str, ...] = ()
     small: bool = False
 

@@ -15,19 +15,15 @@ has expanded `maxs` into a loop.
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.atomics import KINDS, kind_of
 from mlirml.ir import emit
-from mlirml.ir.bindings import mlir, operations
+from mlirml.ir.bindings import mlir, operations, replace_op
 from mlirml.passes import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class LowerExchangesPass(Pass):
     """Carry atomic exchanges through the conversion to SPIR-V: the pass runs before it and after it."""
-
-    name = "mlirml-lower-exchanges"
 
     def run(self, module: mlir.Operation) -> None:
         for op in list(operations(module)):
@@ -37,5 +33,4 @@ class LowerExchangesPass(Pass):
                 with op.location, mlir.InsertionPoint(op):
                     attributes = {name: op.attributes[name] for name in ("memory_scope", "semantics")}
                     new = emit.create("spirv.AtomicExchange", list(op.operands), [op.results[0].type], attributes)
-                op.results[0].replace_all_uses_with(new.results[0])
-                op.erase()
+                replace_op(op, new.results[0])

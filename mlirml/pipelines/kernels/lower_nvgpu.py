@@ -15,20 +15,16 @@ upstream.
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, replace_op
 from mlirml.passes import Pass, register
 
 _GLOBAL, _SHARED = 1, 3
 
 
 @register
-@dataclass(frozen=True)
 class LowerNvgpuPass(Pass):
     """Lower asynchronous copies and `ldmatrix` to NVVM."""
-
-    name = "mlirml-lower-nvgpu"
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
@@ -79,8 +75,7 @@ def lower_ldmatrix(op: mlir.Operation) -> None:
         register = emit.value("llvm.extractvalue", [found], integer, position=position)
         part = emit.value("llvm.bitcast", [register], row)
         whole = emit.value("vector.insert", [part, whole], kind, static_position=position)
-    op.results[0].replace_all_uses_with(whole)
-    op.erase()
+    replace_op(op, whole)
 
 
 _RULES = {"nvgpu.device_async_copy": lower_copy, "nvgpu.ldmatrix": lower_ldmatrix}

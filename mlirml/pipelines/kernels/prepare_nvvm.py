@@ -21,9 +21,8 @@ second.
 from __future__ import annotations
 
 from mlirml.analysis.shared_memory import arrays_of, dynamic_bytes
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.ir.bindings import block_ops, mlir, operations, replace_op
 from mlirml.passes import Pass, register
 
 _INTRINSICS = {
@@ -38,11 +37,8 @@ DYNAMIC = "shared_at_launch"
 
 
 @register
-@dataclass(frozen=True)
 class PrepareNvvmPass(Pass):
     """Rewrite gpu.modules to the form that converts to NVVM."""
-
-    name = "mlirml-prepare-nvvm"
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
@@ -86,8 +82,7 @@ def share_globals(function: mlir.Operation, kernels: mlir.Operation) -> None:
         with op.location, mlir.InsertionPoint(op):
             place = {"name": mlir.FlatSymbolRefAttr.get(symbol)}
             memory = emit.create("memref.get_global", (), [op.results[0].type], place)
-        op.results[0].replace_all_uses_with(memory.results[0])
-        op.erase()
+        replace_op(op, memory.results[0])
 
 
 def share_at_launch(function: mlir.Operation, kernels: mlir.Operation) -> None:
@@ -111,8 +106,7 @@ def share_at_launch(function: mlir.Operation, kernels: mlir.Operation) -> None:
     for op, offset in arrays:
         with op.location, mlir.InsertionPoint(op):
             view = emit.value("memref.view", [memory, emit.index(offset)], op.results[0].type)
-        op.results[0].replace_all_uses_with(view)
-        op.erase()
+        replace_op(op, view)
 
 
 def use_intrinsics(function: mlir.Operation) -> None:

@@ -25,9 +25,8 @@ import struct
 
 from mlirml.analysis.constants import float_of
 from mlirml.analysis.traits import INDEX_CASTS
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, replace_op
 from mlirml.passes import Pass, register
 
 _CAPABILITIES = {
@@ -43,11 +42,8 @@ _ROUNDED = {"arith.addf": _SUMS, "arith.subf": _SUMS, "arith.mulf": frozenset(["
 
 
 @register
-@dataclass(frozen=True)
 class PrepareSpirvPass(Pass):
     """Rewrite gpu.modules to the form that converts to SPIR-V."""
-
-    name = "mlirml-prepare-spirv"
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
@@ -94,8 +90,7 @@ def scalarize_access(op: mlir.Operation) -> None:
         values = [emit.value("memref.load", [memory, *outer, lane_index], kind) for lane_index in indices]
         for use in [use.owner.operation for use in vector.uses]:
             if use.name == "vector.extract":
-                use.results[0].replace_all_uses_with(values[use.attributes["static_position"][0]])
-                use.erase()
+                replace_op(use, values[use.attributes["static_position"][0]])
         if any(True for _ in vector.uses):
             whole = emit.value("vector.from_elements", values, vector.type)
             vector.replace_all_uses_with(whole)
@@ -120,8 +115,7 @@ def lower_unordered_comparison(op: mlir.Operation) -> None:
         if isinstance(kind, mlir.VectorType):
             true = mlir.DenseElementsAttr.get_splat(kind, true)
         value = emit.same_type("arith.xori", compared, emit.value("arith.constant", (), kind, value=true))
-    op.results[0].replace_all_uses_with(value)
-    op.erase()
+    replace_op(op, value)
 
 
 def lower_extsi(op: mlir.Operation) -> None:
@@ -139,8 +133,7 @@ def lower_extsi(op: mlir.Operation) -> None:
         sign = emit.number(kind, 1 << 31)
         flipped = emit.same_type("arith.xori", emit.value("arith.extui", [source], kind), sign)
         value = emit.same_type("arith.subi", flipped, sign)
-    op.results[0].replace_all_uses_with(value)
-    op.erase()
+    replace_op(op, value)
 
 
 def lower_absi(op: mlir.Operation) -> None:
@@ -152,8 +145,7 @@ def lower_absi(op: mlir.Operation) -> None:
         zero = emit.zero(kind)
         negative = emit.compare("slt", number, zero)
         value = emit.same_type("arith.select", negative, emit.same_type("arith.subi", zero, number), number)
-    op.results[0].replace_all_uses_with(value)
-    op.erase()
+    replace_op(op, value)
 
 
 def lower_ctpop(op: mlir.Operation) -> None:
@@ -164,8 +156,7 @@ def lower_ctpop(op: mlir.Operation) -> None:
     with mlir.InsertionPoint(op):
         wide = emit.value("arith.extui", [number], mlir.IntegerType.get_signless(32))
         value = emit.value("arith.trunci", [emit.same_type("math.ctpop", wide)], kind)
-    op.results[0].replace_all_uses_with(value)
-    op.erase()
+    replace_op(op, value)
 
 
 _MADE_OF_ELEMENTS = ("vector.from_elements", "vector.broadcast", "arith.constant")
@@ -287,12 +278,10 @@ def widen_narrow_integers(op: mlir.Operation) -> None:
         wide = [emit.value("arith.extsi" if signed else "arith.extui", [operand], word) for operand in op.operands]
         if op.results[0].type == kind:
             result = emit.value("arith.trunci", [emit.same_type(op.name, *wide)], kind)
-            op.results[0].replace_all_uses_with(result)
-            op.erase()
+            replace_op(op, result)
             return
         if op.name in INDEX_CASTS:
-            op.results[0].replace_all_uses_with(emit.value("arith.index_cast", wide, op.results[0].type))
-            op.erase()
+            replace_op(op, emit.value("arith.index_cast", wide, op.results[0].type))
             return
         for position, operand in enumerate(wide):
             op.operands[position] = operand
@@ -385,8 +374,7 @@ def convert_small_floats(kernels: mlir.Operation) -> None:
             op.erase()
             continue
         if op.name == "arith.bitcast" and {"i16"} | set(_SMALL) >= {str(v.type) for v in (*op.operands, *op.results)}:
-            op.results[0].replace_all_uses_with(op.operands[0])
-            op.erase()
+            replace_op(op, op.operands[0])
             continue
         for result in op.results:
             result.set_type(bits_type(result.type))

@@ -11,7 +11,6 @@ this, an operation that has no instruction becomes a loop of `atom.acq_rel.sys`,
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, operations
 from mlirml.passes import Pass, register
@@ -20,11 +19,8 @@ _MONOTONIC = 2
 
 
 @register
-@dataclass(frozen=True)
 class RelaxAtomicsPass(Pass):
     """Set the ordering and the scope of atomic operations in gpu.modules."""
-
-    name = "mlirml-relax-atomics"
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:

@@ -27,7 +27,6 @@ from mlirml.codegen.gpu.kernel import Choices, Host
 from mlirml.codegen.gpu.outs import body_of, carried_outs, is_used, returned
 from mlirml.codegen.gpu.sizes import has_dynamic_sizes
 from mlirml.codegen.gpu.slices import chain_of
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import KERNEL
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
@@ -40,7 +39,6 @@ MODULE = "kernels"
 
 
 @register
-@dataclass(frozen=True)
 class ScheduleKernelsPass(Pass):
     """Generate kernels for the functions with the attribute `mlirml.kernel`.
 
@@ -49,7 +47,6 @@ class ScheduleKernelsPass(Pass):
     operations.
     """
 
-    name = "mlirml-schedule-kernels"
     device: Device = Device()
     naive: bool = False
     tf32: bool = False

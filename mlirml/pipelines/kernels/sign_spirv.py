@@ -14,7 +14,6 @@ compiler of WebGPU (naga) divides, extends and converts unsigned operands as uns
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, operations
 from mlirml.passes import Pass, register
@@ -31,11 +30,8 @@ _FIRST_ONLY = ("spirv.ShiftRightArithmetic",)
 
 
 @register
-@dataclass(frozen=True)
 class SignSpirvPass(Pass):
     """Give signed operations of spirv.modules signed operands and results."""
-
-    name = "mlirml-sign-spirv"
 
     def run(self, module: mlir.Operation) -> None:
         for op in [op for op in operations(module) if op.name in _SIGNED]:

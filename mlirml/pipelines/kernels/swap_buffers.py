@@ -25,27 +25,23 @@ from collections.abc import Sequence
 from mlirml.analysis.memory import buffer_of
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.dialects.mlirml import HOST, HOST_INPUTS
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.unroll import unroll
 
 
 @register
-@dataclass(frozen=True)
 class SwapBuffersPass(Pass):
     """Swap the buffers of loops on a device, if the loop then has at most `max_ops` operations."""
 
-    name = "mlirml-swap-buffers"
     max_ops: int = 800
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        for loop in [op for op in operations(main) if op.name == "scf.for"][::-1]:  # inner loops first
-            try:
-                swaps = match_swaps(loop, main)
-            except NoMatch:
-                continue
+        loops = named_operations(main, ("scf.for",))[::-1]  # inner loops first
+        for loop, swaps in matched(match_swaps, loops, main):
             if 2 * sum(1 for _ in operations(loop)) <= self.max_ops:
                 swap(loop, swaps)
 
@@ -107,17 +103,12 @@ def check_others(loop: mlir.Operation, main: mlir.Operation, swaps: Sequence[Swa
                 raise NoMatch("the array may be reached in another way")
 
 
-def entry_of(main: mlir.Operation) -> mlir.Block:
-    block: mlir.Block = main.regions[0].blocks[0]
-    return block
-
-
 def is_on_device(value: mlir.Value, main: mlir.Operation) -> bool:
     """True if a buffer is known to be a separate allocation in device memory."""
     owner = defining_op(value)
     if owner is not None:
         return owner.name == "memref.alloc" and HOST not in owner.attributes
-    arguments = list(entry_of(main).arguments)
+    arguments = list(main.regions[0].blocks[0].arguments)
     hosts = list(main.attributes[HOST_INPUTS]) if HOST_INPUTS in main.attributes else []
     return value in arguments and arguments.index(value) not in hosts
 
@@ -126,7 +117,7 @@ def is_memory(value: mlir.Value, main: mlir.Operation) -> bool:
     """True if a buffer is a separate allocation or argument, not one of several, as the result of a branch."""
     owner = defining_op(value)
     if owner is None:
-        return value in list(entry_of(main).arguments)
+        return value in list(main.regions[0].blocks[0].arguments)
     return owner.name in ("memref.alloc", "memref.alloca", "memref.get_global")
 
 

@@ -18,7 +18,6 @@ inputs, which may be the same array twice, are only read. A module of kernels wi
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import TILE
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
@@ -31,11 +30,8 @@ ENTRY = "entry"
 
 
 @register
-@dataclass(frozen=True)
 class EmitEntryPass(Pass):
     """Add the entry point that takes an array of pointers."""
-
-    name = "mlirml-emit-entry"
 
     def run(self, module: mlir.Operation) -> None:
         keep_apart(module)

@@ -36,7 +36,7 @@ from mlirml.codegen.math.registry import ROUGH, UNROUNDED
 from mlirml.codegen.math.small_floats import SMALL, extend, truncate
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir, named_operations
+from mlirml.ir.bindings import block_ops, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.targets.machine import Processor
 
@@ -65,7 +65,6 @@ INTEGER_DIVISIONS = frozenset(["arith.divsi", "arith.divui"])
 
 
 @register
-@dataclass(frozen=True)
 class ExpandMathPass(Pass):
     """Expand elementary functions into arithmetic, and f16 and bf16 arithmetic into f32 with a rounding each time.
 
@@ -74,7 +73,6 @@ class ExpandMathPass(Pass):
     integers are divided by their own instructions.
     """
 
-    name = "mlirml-expand-math"
     processor: Processor = Processor()
     libmvec: bool = False
     f64: bool = True
@@ -238,8 +236,7 @@ def replace_by_call(op: mlir.Operation, symbol: str, operands: Sequence[mlir.Val
     with op.location, mlir.InsertionPoint(op):
         callee = mlir.FlatSymbolRefAttr.get(symbol)
         result = emit.value("func.call", operands, op.results[0].type, callee=callee)
-    op.results[0].replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, result)
 
 
 def requirements(function: Function, options: ExpandMathPass) -> list[Function]:

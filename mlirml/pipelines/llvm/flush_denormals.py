@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FLUSH_DENORMALS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, has_function, mlir
@@ -42,11 +41,9 @@ _GET_FPCR, _SET_FPCR = "llvm.aarch64.get.fpcr", "llvm.aarch64.set.fpcr"
 
 
 @register(when=("#mlirml.flush_denormals",))
-@dataclass(frozen=True)
 class FlushDenormalsPass(Pass):
     """Set the processor's floating-point mode in the entry of a marked program, and in the functions of its threads."""
 
-    name = "mlirml-flush-denormals"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:

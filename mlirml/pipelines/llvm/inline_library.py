@@ -20,18 +20,14 @@ The gpu dialect does not allow upstream's inliner to inline into a gpu.func.
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, callee_of, mlir, operations
 from mlirml.passes import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class InlineLibraryPass(Pass):
     """Inline every function of a gpu.module that is not a kernel."""
-
-    name = "mlirml-inline-library"
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:

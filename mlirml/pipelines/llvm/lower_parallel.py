@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import LONG_CHUNKS, PARALLEL_FOR
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, callee_of, mlir, named_operations
@@ -34,11 +33,8 @@ LONG = "mlirml_parallel_for_long"
 
 
 @register(when=("#mlirml.parallel_for",))
-@dataclass(frozen=True)
 class LowerParallelPass(Pass):
     """Lower calls over a range to calls of the native pool."""
-
-    name = "mlirml-lower-parallel"
 
     def run(self, module: mlir.Operation) -> None:
         calls = [op for op in named_operations(module, ("llvm.call",)) if PARALLEL_FOR in op.attributes]

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, callee_of, defining_op, mlir
 from mlirml.passes import Pass, register
 from mlirml.pipelines.memref.plan_buffers import SLICES
@@ -39,11 +38,8 @@ Named = Sequence[tuple[str, mlir.Operation]]
 
 
 @register(when=("#mlirml.slices",))
-@dataclass(frozen=True)
 class ScopeBuffersPass(Pass):
     """Add alias scopes to loads and stores of the workspace."""
-
-    name = "mlirml-scope-buffers"
 
     def run(self, module: mlir.Operation) -> None:
         for main in block_ops(module.regions[0].blocks[0]):
@@ -55,10 +51,9 @@ class ScopeBuffersPass(Pass):
             for offset, size in zip(numbers[::2], numbers[1::2], strict=True):
                 sizes[offset] = max(size, sizes.get(offset, 0))
             if len(sizes) > 1:
-                with module.context:
-                    for function, workspace in with_workspace(module, main, number):
-                        for block in function.regions[0].blocks:
-                            add_scopes(block, workspace, sizes)
+                for function, workspace in with_workspace(module, main, number):
+                    for block in function.regions[0].blocks:
+                        add_scopes(block, workspace, sizes)
 
 
 def with_workspace(

@@ -51,11 +51,8 @@ class Timed:
 
 
 @register
-@dataclass(frozen=True)
 class TimeKernelsPass(Pass):
     """Insert clocks around the kernels of @main."""
-
-    name = "mlirml-time-kernels"
 
     def run(self, module: mlir.Operation) -> None:
         insert_clocks(module, [each.op for each in timed_operations(module)])

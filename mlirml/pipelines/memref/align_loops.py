@@ -34,6 +34,7 @@ they load and store gain nothing; how long the others have to be for a gain was 
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 
 from mlirml.analysis.affine import flat_index
 from mlirml.analysis.constants import constant_of
@@ -42,7 +43,6 @@ from mlirml.analysis.memory import array_of, memory_of
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.codegen.cpu.nest import is_contiguous
 from mlirml.core.affine import Linear
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, main_function, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
@@ -62,14 +62,12 @@ _PLAIN = ("arith.", "math.", *_ACCESSES)
 
 
 @register(when=("memref.store",), optional=True)
-@dataclass(frozen=True)
 class AlignLoopsPass(Pass):
     """Peel what innermost loops store before the first whole line of an array of the caller, and after the last.
 
     `vectors`: the fewest vectors of a loop that accesses several arrays.
     """
 
-    name = "mlirml-align-loops"
     processor: Processor = Processor()
     vectors: int = 64
 
@@ -80,12 +78,9 @@ class AlignLoopsPass(Pass):
         arrays = stored_arguments(main)
         if not arrays:
             return
-        with module.context:
-            for loop in named_operations(main, ("scf.for",)):
-                try:
-                    peel(loop, *match_loop(loop, arrays, self.vectors))
-                except NoMatch:
-                    continue
+        for loop in named_operations(main, ("scf.for",)):
+            with suppress(NoMatch):
+                peel(loop, *match_loop(loop, arrays, self.vectors))
 
 
 def stored_arguments(main: mlir.Operation) -> list[mlir.Value]:

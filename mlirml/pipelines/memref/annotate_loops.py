@@ -22,10 +22,10 @@ a second time after the conversion to the llvm dialect, to move the attribute to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import array_of
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch, Pass, register
@@ -40,25 +40,18 @@ _REORDERED, _NUMBERS = ("reassoc", "fast>"), ("nnan", "fast>")
 
 
 @register(when=("scf.for", "llvm.br"), optional=True)
-@dataclass(frozen=True)
 class AnnotateLoopsPass(Pass):
     """Make LLVM unroll small loops that it cannot vectorise, or that gather elements of less than 32 bits."""
 
-    name = "mlirml-annotate-loops"
-
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in named_operations(module, ("scf.for",)):
-                if ANNOTATION in loop.attributes:
-                    continue  # by a schedule
-                try:
+        for loop in named_operations(module, ("scf.for",)):
+            if ANNOTATION not in loop.attributes:  # by a schedule
+                with suppress(NoMatch):
                     loop.attributes[ANNOTATION] = mlir.Attribute.parse(match_loop(loop))
-                except NoMatch:
-                    continue
-            for branch in named_operations(module, ("llvm.br",)):
-                if ANNOTATION in branch.attributes:
-                    branch.attributes[_OF_BRANCH] = branch.attributes[ANNOTATION]
-                    del branch.attributes[ANNOTATION]
+        for branch in named_operations(module, ("llvm.br",)):
+            if ANNOTATION in branch.attributes:
+                branch.attributes[_OF_BRANCH] = branch.attributes[ANNOTATION]
+                del branch.attributes[ANNOTATION]
 
 
 def match_loop(loop: mlir.Operation) -> str:

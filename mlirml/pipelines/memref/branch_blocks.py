@@ -46,8 +46,9 @@ from mlirml.analysis.affine import Reader
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import may_overlap
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.memref.sink_operations import Choice, barriers_in, cost, is_serial, likely_side, match_choice
 
@@ -55,21 +56,15 @@ _LOAD, _STORE = "memref.load", "memref.store"
 
 
 @register(when=("arith.select",), optional=True)
-@dataclass(frozen=True)
 class BranchBlocksPass(Pass):
     """Skip sides of selects that take at least `least` instructions for blocks of `block` iterations."""
 
-    name = "mlirml-branch-blocks"
     least: int = 12
     block: int = 256
     probe: int = 16
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in named_operations(module, ("scf.for",)):
-            try:
-                skipped = match(loop, self.least, self.block)
-            except NoMatch:
-                continue
+        for _, skipped in matched(match, named_operations(module, ("scf.for",)), self.least, self.block):
             build(skipped, self.block, self.probe)
 
 
@@ -202,7 +197,6 @@ def drop_side(skipped: Skipped, copy: mlir.Operation) -> None:
     same = dict(zip(originals, copies, strict=True))
     for select in skipped.choice.selects:
         op = same[select]
-        op.results[0].replace_all_uses_with(op.operands[2 if skipped.side else 1])
-        op.erase()
+        replace_op(op, op.operands[2 if skipped.side else 1])
     for op in skipped.choice.sides[not skipped.side][::-1]:
         same[op].erase()

@@ -39,7 +39,7 @@ from mlirml.analysis.traits import INTEGER_STEPS
 from mlirml.analysis.values import agree
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP
 
@@ -50,11 +50,8 @@ _INDEX_OPS = (
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class CarryElementsPass(Pass):
     """Carry the elements that innermost loops with checks store and read in the next iteration."""
-
-    name = "mlirml-carry-elements"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in named_operations(module, ("scf.for",)):
@@ -158,9 +155,7 @@ def build(loop: mlir.Operation, found: Match) -> None:
         with end.location:
             ends = [*end.operands, found.value]
             emit.create("scf.yield", [values.get(value, value) for value in ends])
-    for old, result in zip(loop.results, new.results, strict=False):
-        old.replace_all_uses_with(result)
-    loop.erase()
+    replace_op(loop, *new.results)
 
 
 def first_element(load: mlir.Operation, lower: mlir.Value, upper: mlir.Value, loop: mlir.Operation) -> mlir.Value:

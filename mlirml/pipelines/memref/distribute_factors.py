@@ -32,7 +32,7 @@ from contextlib import suppress
 from mlirml.analysis.values import depends_on
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP
 
@@ -43,11 +43,8 @@ _EXPONENTS = {"f32": 60, "f64": 500}
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class DistributeFactorsPass(Pass):
     """Distribute constant factors and divisors of sums that the next iteration of an innermost loop waits for."""
-
-    name = "mlirml-distribute-factors"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in named_operations(module, ("scf.for",)):
@@ -125,5 +122,4 @@ def build(scaled: Scaled) -> None:
         late = emit.value("arith.mulf", [terms[scaled.late], multiplier], kind, fastmath=contract)
         parts = [late, early] if scaled.late == 0 else [early, late]
         total = emit.value(scaled.sum_op.name, parts, kind, fastmath=contract)
-    op.results[0].replace_all_uses_with(total)
-    op.erase()
+    replace_op(op, total)

@@ -21,8 +21,7 @@ from collections.abc import Sequence
 from mlirml.analysis.distances import Box, Distances, box_of
 from mlirml.analysis.memory import VIEWS, aliases, effects, is_known, may_overlap, written_by
 from mlirml.analysis.structured import is_parallel
-from mlirml.analysis.values import ancestor_in
-from mlirml.core.dataclass import dataclass
+from mlirml.analysis.values import ancestor_in, is_defined_before
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
 
@@ -59,11 +58,8 @@ class DisjointViews:
 
 
 @register(when=("memref.copy",), optional=True)
-@dataclass(frozen=True)
 class ElideCopiesPass(Pass):
     """Compute into slices of buffers instead of copying to them."""
-
-    name = "mlirml-elide-copies"
 
     def run(self, module: mlir.Operation) -> None:
         views = DisjointViews()
@@ -93,7 +89,7 @@ def compute_in_place(copy: mlir.Operation, views: DisjointViews) -> bool:
     first = others[0]
     for user in others[1:]:
         first = user if user.is_before_in_block(first) else first
-    if not all(is_before(offset, first) for offset in list(part.operands)[1:]):
+    if not all(is_defined_before(offset, first) for offset in list(part.operands)[1:]):
         return False
     if not is_free(whole, part, first, copy, views):
         return False
@@ -104,12 +100,6 @@ def compute_in_place(copy: mlir.Operation, views: DisjointViews) -> bool:
     source.replace_all_uses_with(target)
     made.erase()
     return True
-
-
-def is_before(value: mlir.Value, op: mlir.Operation) -> bool:
-    """True if a value that is used in the block of `op` is defined before `op`."""
-    maker = defining_op(value)
-    return maker is None or maker.block != op.block or maker.is_before_in_block(op)
 
 
 def is_free(

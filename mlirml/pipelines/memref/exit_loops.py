@@ -27,26 +27,20 @@ known trip count can be differentiated.
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP, every
 
 
 @register(when=every(PROGRAM_LOOP, ("scf.if",)), optional=True)
-@dataclass(frozen=True)
 class ExitLoopsPass(Pass):
     """End loops when a flag is set that makes the remaining iterations do nothing."""
 
-    name = "mlirml-exit-loops"
-
     def run(self, module: mlir.Operation) -> None:
-        for loop in named_operations(module, ("scf.for",))[::-1]:  # inner loops first
-            try:
-                branch, flag = match_exit(loop)
-            except NoMatch:
-                continue
+        inner_first = named_operations(module, ("scf.for",))[::-1]
+        for loop, (branch, flag) in matched(match_exit, inner_first):
             build_while(loop, branch, flag)
 
 
@@ -107,6 +101,4 @@ def build_while(loop: mlir.Operation, branch: mlir.Operation, flag: int) -> None
         emit.create("scf.yield", [following, *values])
     final.erase()
     branch.erase()
-    for old, result in zip(loop.results, list(new.results)[1:]):
-        old.replace_all_uses_with(result)
-    loop.erase()
+    replace_op(loop, *list(new.results)[1:])

@@ -58,11 +58,9 @@ _WIDTHS = (32, 64)
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class JamRecurrencesPass(Pass):
     """Jam eight iterations of loops with sums over what earlier iterations stored."""
 
-    name = "mlirml-jam-recurrences"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
@@ -99,8 +97,7 @@ class Recurrence:
 
 def variable_of(loop: mlir.Operation) -> mlir.Value:
     """The induction variable of a loop."""
-    variable: mlir.Value = loop.regions[0].blocks[0].arguments[0]
-    return variable
+    return loop.regions[0].blocks[0].arguments[0]
 
 
 def match(loop: mlir.Operation) -> Recurrence:

@@ -13,7 +13,6 @@ The integers are the rows and the elements of the mask, and the bytes of what is
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.errors import PreconditionError
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
@@ -26,11 +25,8 @@ from mlirml.pipelines.memref.runtime_calls import Number, lower_to_calls
 
 
 @register(when=ANY_REQUEST)
-@dataclass(frozen=True)
 class LowerCompactionsPass(Pass):
     """Lower compactions to calls of the native runtime."""
-
-    name = "mlirml-lower-compactions"
 
     def run(self, module: mlir.Operation) -> None:
         lower_to_calls(module, COMPACTIONS, numbers_of)

@@ -54,11 +54,9 @@ _SMALL_SHARE = 16
 
 
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
-@dataclass(frozen=True)
 class LowerContractPass(Pass):
     """Replace contractions on memrefs by calls of kernels for a processor."""
 
-    name = "mlirml-lower-contract"
     processor: Processor = Processor()
     libraries: tuple[str, ...] = ()
 

@@ -41,11 +41,9 @@ FEW_FILTERS = 8
 
 
 @register(when=ANY_WINDOW, optional=True)
-@dataclass(frozen=True)
 class LowerConvPass(Pass):
     """Replace convolutions and poolings on memrefs by calls of kernels for a processor."""
 
-    name = "mlirml-lower-conv"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import HOST_CALLS
 from mlirml.errors import InternalError
 from mlirml.ir import emit
@@ -38,11 +37,8 @@ WORD, BYTES, CALL = "mlirml_host_word", "mlirml_host_bytes", "mlirml_host_call"
 
 
 @register(when=ANY_REQUEST)
-@dataclass(frozen=True)
 class LowerHostCallsPass(Pass):
     """Lower calls of Python functions to calls of the native runtime."""
-
-    name = "mlirml-lower-host-calls"
 
     def run(self, module: mlir.Operation) -> None:
         found = named_operations(module, HOST_CALLS)

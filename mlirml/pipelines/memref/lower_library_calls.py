@@ -13,7 +13,6 @@ is encoded as NumPy's letter with the size in bytes above it, as `runtime/native
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.errors import PreconditionError
 from mlirml.ir.bindings import mlir
 from mlirml.ir.library_calls import LIBRARY_CALLS
@@ -25,11 +24,8 @@ from mlirml.pipelines.memref.runtime_calls import Number, lower_to_calls
 
 
 @register(when=ANY_REQUEST)
-@dataclass(frozen=True)
 class LowerLibraryCallsPass(Pass):
     """Lower operations that libraries compute to calls of the native runtime."""
-
-    name = "mlirml-lower-library-calls"
 
     def run(self, module: mlir.Operation) -> None:
         lower_to_calls(module, LIBRARY_CALLS, numbers_of)

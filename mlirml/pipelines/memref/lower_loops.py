@@ -36,7 +36,6 @@ from mlirml.codegen.cpu.elementwise.rows import groups, lower_group
 from mlirml.codegen.cpu.frame import Frame
 from mlirml.codegen.cpu.loop_schedule import DEFAULT, annotate, schedule_of, using
 from mlirml.codegen.cpu.structured import Structured, lower, match_structured
-from mlirml.core.dataclass import dataclass
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
@@ -48,14 +47,12 @@ _HARMLESS = ("memref.alloc", "memref.get_global", *VIEWS)
 
 
 @register
-@dataclass(frozen=True)
 class LowerLoopsPass(Pass):
     """Lower every linalg operation and memref.copy to loops for a processor.
 
     Copies of up to `copy_bytes` of contiguous memory stay copies.
     """
 
-    name = "mlirml-lower-loops"
     processor: Processor = Processor()
     copy_bytes: int = 0
 

@@ -15,7 +15,6 @@ NumPy's letter with the size in bytes above it, as `runtime/native/sort.h` decod
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir.bindings import mlir
 from mlirml.ir.text.dtypes import from_short_name
@@ -25,11 +24,8 @@ from mlirml.pipelines.memref.runtime_calls import Number, lower_to_calls
 
 
 @register(when=ANY_REQUEST)
-@dataclass(frozen=True)
 class LowerSortPass(Pass):
     """Lower sorts of rows to calls of the native runtime."""
-
-    name = "mlirml-lower-sort"
 
     def run(self, module: mlir.Operation) -> None:
         lower_to_calls(module, SORTS, numbers_of)

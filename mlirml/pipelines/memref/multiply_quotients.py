@@ -16,12 +16,14 @@ all n, where e = m d - 2^s (T. Granlund and P. Montgomery, Division by invariant
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.ranges import Ranges
 from mlirml.analysis.traits import INTEGER_DIVISIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import mlir, named_operations
+from mlirml.ir.bindings import mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 
 _REMAINDERS = ("arith.remsi", "arith.remui")
@@ -39,11 +41,8 @@ class Factor:
 
 
 @register(when=("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi"))
-@dataclass(frozen=True)
 class MultiplyQuotientsPass(Pass):
     """Replace quotients and remainders of small integers by constants."""
-
-    name = "mlirml-multiply-quotients"
 
     def run(self, module: mlir.Operation) -> None:
         names = tuple(name for name in INTEGER_DIVISIONS if name not in _ROUNDED_UP)
@@ -51,10 +50,8 @@ class MultiplyQuotientsPass(Pass):
         ranges = Ranges()
         matches = []
         for op in found:
-            try:
+            with suppress(NoMatch):
                 matches.append((op, match_quotient(op, ranges)))
-            except NoMatch:
-                continue
         for op, factor in matches:
             build_quotient(op, factor)
 
@@ -92,5 +89,4 @@ def build_quotient(op: mlir.Operation, found: Factor) -> None:
         result = emit.same_type("arith.shrui", product, emit.number(number.type, found.shift))
         if op.name in _REMAINDERS:
             result = emit.same_type("arith.subi", number, emit.same_type("arith.muli", result, divisor))
-    op.results[0].replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, result)

@@ -54,7 +54,7 @@ from mlirml.analysis.values import depends_on
 from mlirml.analysis.work import trips_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir, named_operations
+from mlirml.ir.bindings import block_ops, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.report import add_remark
 from mlirml.pipelines.memref.invariants import Invariants
@@ -73,11 +73,9 @@ _DIVIDED = (mlir.F64Type, mlir.F32Type, *_NARROW)
 
 
 @register(when=("arith.divf",), optional=True)
-@dataclass(frozen=True)
 class MultiplyReciprocalsPass(Pass):
     """Replace divisions in loops by numbers that do not depend on the iteration, on processors with multiply-adds."""
 
-    name = "mlirml-multiply-reciprocals"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
@@ -160,8 +158,7 @@ def build(op: mlir.Operation, loop: Invariants, reciprocals: dict[mlir.Value, Re
     by = "b" if shown is None else f"{shown:g}"
     text = f"rewritten: `a / {by}` multiplies by 1 / {by}, computed once before the loop"
     add_remark(op.location, text, outcome="rewritten")
-    op.results[0].replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, result)
 
 
 def build_reciprocal(divisor: mlir.Value) -> Reciprocal:

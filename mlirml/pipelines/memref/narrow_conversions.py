@@ -16,33 +16,28 @@ SSE2 and AVX2 convert vectors of 32-bit integers, and 64-bit ones number by numb
 from __future__ import annotations
 
 from mlirml.analysis.ranges import Ranges
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import mlir, named_operations
+from mlirml.ir.bindings import mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 
 _LEAST, _GREATEST = -(1 << 31), (1 << 31) - 1
 
 
 @register(when=("arith.fptosi", "arith.sitofp"))
-@dataclass(frozen=True)
 class NarrowConversionsPass(Pass):
     """Convert between floats and 64-bit integers that fit into 32 bits by way of those."""
-
-    name = "mlirml-narrow-conversions"
 
     def run(self, module: mlir.Operation) -> None:
         found = [op for op in named_operations(module, ("arith.fptosi", "arith.sitofp")) if is_long(op)]
         if not found:
             return
         ranges = Ranges()
-        with module.context:
-            short = mlir.IntegerType.get_signless(32)
-            for op in found:
-                number = op.results[0] if op.name == "arith.fptosi" else op.operands[0]
-                if ranges.within(number, _LEAST, _GREATEST):
-                    with op.location, mlir.InsertionPoint(op):
-                        narrow(op, short)
+        short = mlir.IntegerType.get_signless(32)
+        for op in found:
+            number = op.results[0] if op.name == "arith.fptosi" else op.operands[0]
+            if ranges.within(number, _LEAST, _GREATEST):
+                with op.location, mlir.InsertionPoint(op):
+                    narrow(op, short)
 
 
 def is_long(op: mlir.Operation) -> bool:
@@ -58,5 +53,4 @@ def narrow(op: mlir.Operation, short: mlir.Type) -> None:
         result = emit.value("arith.extsi", [emit.value("arith.fptosi", [value], short)], kind)
     else:
         result = emit.value("arith.sitofp", [emit.value("arith.trunci", [value], short)], kind)
-    op.results[0].replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, result)

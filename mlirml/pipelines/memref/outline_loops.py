@@ -33,7 +33,6 @@ from collections.abc import Sequence
 from mlirml.analysis.captures import REBUILT, Captures
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.traits import SEQUENTIAL_LOOPS
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, main_function, mlir, operations
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import Several
@@ -45,11 +44,9 @@ _SCALARS = (mlir.FloatType, mlir.IntegerType)
 
 
 @register(when=Several(2, ("scf.for", "scf.while")), optional=True)
-@dataclass(frozen=True)
 class OutlineLoopsPass(Pass):
     """Outline the loop nests of @main that have `min_ops` operations or more, if there are several."""
 
-    name = "mlirml-outline-loops"
     min_ops: int = 16
 
     def run(self, module: mlir.Operation) -> None:

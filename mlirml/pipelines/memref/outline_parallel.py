@@ -28,11 +28,10 @@ from __future__ import annotations
 from mlirml.analysis.captures import Captures
 from mlirml.analysis.constants import constant_of
 from mlirml.codegen.cpu.loop_schedule import ANNOTATION
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import LONG_CHUNKS, parallel_for
 from mlirml.errors import InternalError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.pipelines.memref.nontemporal.build import STREAMS, fence
 
@@ -40,11 +39,8 @@ _ROOTS = ("memref.view", "memref.alloc", "memref.alloca")
 
 
 @register(when=("scf.parallel",))
-@dataclass(frozen=True)
 class OutlineParallelPass(Pass):
     """Outline parallel loops into functions that the native pool calls for chunks of the range."""
-
-    name = "mlirml-outline-parallel"
 
     def run(self, module: mlir.Operation) -> None:
         for op in [op for op in named_operations(module, ("scf.parallel",)) if is_nested(op)]:
@@ -71,8 +67,7 @@ def split_view(view: mlir.Operation) -> None:
         for n in shape[:0:-1]:
             strides.append(emit.times(strides[-1], n))
         cast = emit.slice_op("memref.reinterpret_cast", [pointer], kind, [0], shape, strides[: len(shape)][::-1])
-    view.results[0].replace_all_uses_with(cast)
-    view.erase()
+    replace_op(view, cast)
 
 
 def is_nested(op: mlir.Operation) -> bool:
@@ -175,8 +170,7 @@ def set_spans(loop: mlir.Operation, variable: mlir.Value, lower: mlir.Value, upp
         if "mlirml.span" not in op.attributes or op.operands[0] != variable:
             continue
         end = mlir.StringAttr(op.attributes["mlirml.span"]).value
-        op.results[0].replace_all_uses_with(lower if end == "start" else upper)
-        op.erase()
+        replace_op(op, lower if end == "start" else upper)
 
 
 def noalias(captured: list[mlir.Value], function: mlir.Operation) -> list[bool]:

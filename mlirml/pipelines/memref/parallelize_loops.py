@@ -25,9 +25,8 @@ from collections.abc import Iterator
 from mlirml.analysis.costs import costs
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.analysis.values import is_within
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.pipelines.memref.prove_parallel import INDEPENDENT, root_of
 
@@ -38,11 +37,8 @@ _EXPENSIVE_NS, _CHEAP_NS = 6.0, 0.4
 
 
 @register(when=("#mlirml.parallel",), optional=True)
-@dataclass(frozen=True)
 class ParallelizeLoopsPass(Pass):
     """Replace sequential loops over elements by parallel ones."""
-
-    name = "mlirml-parallelize-loops"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in outermost(module):
@@ -133,8 +129,7 @@ def parallelize(loop: mlir.Operation, grain: int) -> None:
         attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
         with op.location, mlir.InsertionPoint(op):
             stack = emit.create("memref.alloca", (), [op.results[0].type], attributes)
-        op.results[0].replace_all_uses_with(stack.results[0])
-        op.erase()
+        replace_op(op, stack.results[0])
     *ops, final = block_ops(block)
     with loop.location, mlir.InsertionPoint(loop):
         parallel = emit.parallel_loop(lower, upper, step, lambda _: None)

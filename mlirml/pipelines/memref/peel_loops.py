@@ -28,43 +28,32 @@ has stored, and leaves no selects in the body of the main loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 
 from mlirml.analysis.affine import Reader
 from mlirml.analysis.constants import constant_of
-from mlirml.analysis.ranges import Range, Ranges
-from mlirml.core.dataclass import dataclass
+from mlirml.analysis.ranges import CLAMPS, Ranges, returned_operand
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations, operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP
 
 _PREDICATES = {0: (0, 1), 1: (0, 1), 2: (0,), 3: (1,), 4: (1,), 5: (0,)}
 """The offsets from the constant at which a comparison changes, by predicate: eq, ne, slt, sle, sgt, sge."""
-_CLAMPS: dict[str, Callable[[Range, Range], int | None]] = {
-    "arith.maxsi": lambda a, b: 0 if a[0] >= b[1] else 1 if b[0] >= a[1] else None,
-    "arith.minsi": lambda a, b: 0 if a[1] <= b[0] else 1 if b[1] <= a[0] else None,
-    "arith.minui": lambda a, b: 0 if a[0] >= 0 and a[1] <= b[0] else None,
-}
-"""For each operation the operand that it returns, given the ranges of both; None if the ranges do not decide it."""
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class PeelLoopsPass(Pass):
     """Peel at most `most` iterations from either end of innermost serial loops of at most `longest` operations."""
 
-    name = "mlirml-peel-loops"
     most: int = 4
     longest: int = 64
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in named_operations(module, ("scf.for",)):
-                with suppress(NoMatch):
-                    build(loop, match(loop, self.most, self.longest))
+        for loop in named_operations(module, ("scf.for",)):
+            with suppress(NoMatch):
+                build(loop, match(loop, self.most, self.longest))
 
 
 def match(loop: mlir.Operation, most: int, longest: int) -> list[int]:
@@ -117,9 +106,7 @@ def build(loop: mlir.Operation, bounds: list[int]) -> None:
                     clone_with(op, known)
             fold_in(part, Ranges())
             values = list(part.results)
-    for old, new in zip(loop.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    loop.erase()
+    replace_op(loop, *values)
 
 
 def fold_in(loop: mlir.Operation, ranges: Ranges) -> None:
@@ -138,12 +125,9 @@ def decided_value(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
     """The operand that an operation returns, if integer ranges decide it."""
     if not op.results or isinstance(op.results[0].type, mlir.ShapedType):
         return None
-    if op.name == "arith.select":
-        holds = ranges.decides(op.operands[0])
-        return None if holds is None else op.operands[1 if holds else 2]
-    if op.name in _CLAMPS:
-        which = _CLAMPS[op.name](*(ranges.of(operand) for operand in op.operands))
-        return None if which is None else op.operands[which]
+    operand = returned_operand(op, ranges)
+    if operand is not None or op.name in ("arith.select", *CLAMPS):
+        return operand
     holds = ranges.decides(op.results[0])
     if holds is None or all(use.owner.operation.name == "arith.select" for use in op.results[0].uses):
         return None

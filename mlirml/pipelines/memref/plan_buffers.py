@@ -35,7 +35,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import HOST
 from mlirml.errors import InternalError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, main_function, mlir, named_operations, set_function_type
+from mlirml.ir.bindings import block_ops, main_function, mlir, named_operations, replace_op, set_function_type
 from mlirml.passes import Pass, register
 
 ALIGNMENT = 64
@@ -48,7 +48,6 @@ _DEALLOCATIONS = ("memref.dealloc",)
 
 
 @register
-@dataclass(frozen=True)
 class PlanBuffersPass(Pass):
     """Replace allocations in @main by slices of a workspace argument, each at a multiple of `alignment` bytes.
 
@@ -57,7 +56,6 @@ class PlanBuffersPass(Pass):
     `mlirml-plan-sizes`.
     """
 
-    name = "mlirml-plan-buffers"
     alignment: int = ALIGNMENT
     slices: bool = False
 
@@ -267,6 +265,5 @@ def use_workspace(
         with allocation.location, mlir.InsertionPoint.at_block_begin(body):
             at = emit.index(offset)
             view = emit.value("memref.view", [workspace, at], allocation.results[0].type)
-        allocation.results[0].replace_all_uses_with(view)
-        allocation.erase()
+        replace_op(allocation, view)
     set_function_type(main)

@@ -26,9 +26,8 @@ from __future__ import annotations
 from mlirml.analysis.cost import instructions_of
 from mlirml.analysis.traits import LOOPS
 from mlirml.analysis.values import used_values
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, mlir, named_operations, operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import program_names
 
@@ -40,18 +39,15 @@ _QUICK = ("arith.select", "arith.constant", "arith.bitcast", "arith.negf")
 
 
 @register(when=program_names(("arith.select",)))
-@dataclass(frozen=True)
 class PredictSelectsPass(Pass):
     """Make branches of selects whose condition is known `least` cycles after the loop-carried values or later."""
 
-    name = "mlirml-predict-selects"
     least: int = 60
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in named_operations(module, ("scf.for",)):
-                if len(loop.results) and not any(op.name in LOOPS for op in operations(loop) if op != loop):
-                    self.predict(loop)
+        for loop in named_operations(module, ("scf.for",)):
+            if len(loop.results) and not any(op.name in LOOPS for op in operations(loop) if op != loop):
+                self.predict(loop)
 
     def predict(self, loop: mlir.Operation) -> None:
         """Make branches of the slow choices of carried values in a loop."""
@@ -108,5 +104,4 @@ def build_branch(condition: mlir.Value, select: mlir.Operation) -> None:
         for block, value in zip((first, second), list(select.operands)[1:]):
             with mlir.InsertionPoint(block):
                 emit.create("scf.yield", [value])
-    select.results[0].replace_all_uses_with(region.results[0])
-    select.erase()
+    replace_op(select, region.results[0])

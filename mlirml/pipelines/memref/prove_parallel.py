@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.traits import INTEGER_STEPS
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
 
@@ -29,11 +28,8 @@ INDEPENDENT = "mlirml.parallel"
 
 
 @register(when=("scf.for",), optional=True)
-@dataclass(frozen=True)
 class ProveParallelPass(Pass):
     """Mark loops without loop-carried dependences."""
-
-    name = "mlirml-prove-parallel"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in [op for op in named_operations(module, ("scf.for",)) if not op.results]:

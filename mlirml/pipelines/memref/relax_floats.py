@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlirml.analysis.traits import BRANCHES, SEQUENTIAL_LOOPS
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
 
@@ -34,19 +33,15 @@ _WIDTHS = ("f32", "f64")
 
 
 @register(when=("scf.for", "scf.while"), optional=True)
-@dataclass(frozen=True)
 class RelaxFloatsPass(Pass):
     """Set fast-math flags on float arithmetic in loop bodies; operations on whole arrays have their own rules."""
-
-    name = "mlirml-relax-floats"
 
     def run(self, module: mlir.Operation) -> None:
         loops = named_operations(module, SEQUENTIAL_LOOPS)
         if not loops:
             return
-        with module.context:
-            contract = mlir.Attribute.parse("#arith.fastmath<contract>")
-            both = mlir.Attribute.parse("#arith.fastmath<reassoc,contract>")
+        contract = mlir.Attribute.parse("#arith.fastmath<contract>")
+        both = mlir.Attribute.parse("#arith.fastmath<reassoc,contract>")
         for loop in loops:
             blocks = [block for region in loop.regions for block in region.blocks]
             for op in [op for block in blocks for op in arithmetic(block)]:
@@ -100,8 +95,7 @@ def is_fixed(operands: list[mlir.Value], block: mlir.Block) -> bool:
 
 def owner_block(value: mlir.Value) -> mlir.Block:
     op = defining_op(value)
-    block: mlir.Block = value.owner if op is None else op.block
-    return block
+    return value.owner if op is None else op.block
 
 
 def is_load_of(load: mlir.Operation, store: mlir.Operation) -> bool:

@@ -33,7 +33,8 @@ from mlirml.analysis.constants import constant_of
 from mlirml.analysis.traits import COUNTED_LOOPS
 from mlirml.analysis.values import ancestor_in, is_within
 from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
+from mlirml.core.no_match import matched
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import Several
 from mlirml.pipelines.bufferize.inits import tensor_blocks
@@ -43,36 +44,27 @@ _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
 @register(when=Several(2, ("memref.alloc",)), optional=True)
-@dataclass(frozen=True)
 class ShareBuffersPass(Pass):
     """Reuse buffers of at least `least` bytes after their last reads."""
 
-    name = "mlirml-share-buffers"
     least: int = 256
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for block in tensor_blocks(main_function(module)):
-                self._share(block)
+        for block in tensor_blocks(main_function(module)):
+            self._share(block)
 
     def _share(self, block: mlir.Block) -> None:
         ops = block_ops(block)
         numbers = {op: number for number, op in enumerate(ops)}  # before any change, as it changes hashes
-        found: list[Buffer] = []
-        for op in ops:
-            if op.name == "memref.alloc" and bytes_of(op) >= self.least:
-                try:
-                    found.append(match_buffer(op, numbers))
-                except NoMatch:
-                    continue
+        large = [op for op in ops if op.name == "memref.alloc" and bytes_of(op) >= self.least]
+        found = [buffer for _, buffer in matched(match_buffer, large, numbers)]
         found.sort(key=lambda buffer: buffer.begin)
         kept: list[Buffer] = []
         for buffer in found:
             before = [b for b in kept if b.end == buffer.begin and may_follow(b, buffer, ops[buffer.begin])]
             if before:
                 other = before[0]
-                buffer.alloc.results[0].replace_all_uses_with(other.alloc.results[0])
-                buffer.alloc.erase()
+                replace_op(buffer.alloc, other.alloc.results[0])
                 kept.remove(other)
                 buffer = Buffer(other.alloc, other.place, other.first, other.begin, buffer.end, buffer.accesses)
             kept.append(buffer)

@@ -41,11 +41,8 @@ _NEVER = 1 << 62
 
 
 @register(when=("scf.for",), optional=True)
-@dataclass(frozen=True)
 class ShortenRecurrencesPass(Pass):
     """Reassociate float sums in innermost loops, and fuse the products on the critical path."""
-
-    name = "mlirml-shorten-recurrences"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in named_operations(module, ("scf.for",)):

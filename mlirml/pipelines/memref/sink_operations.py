@@ -36,7 +36,7 @@ from mlirml.analysis.traits import COMPARISONS, INTEGER_DIVISIONS, LOOPS, SEQUEN
 from mlirml.analysis.values import ancestor_in, operands_first, used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP
 
@@ -49,11 +49,9 @@ _STORES = (_STORE, "memref.copy", "func.call", "linalg.", "vector.", "scf.", "cf
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class SinkOperationsPass(Pass):
     """Sink operations that take at least `least` cycles into branches."""
 
-    name = "mlirml-sink-operations"
     least: int = 12
 
     def run(self, module: mlir.Operation) -> None:
@@ -437,6 +435,5 @@ def build_branch(choice: Choice) -> mlir.Operation:
             for op in ops:
                 op.move_before(final)
     for op, result in zip(selects, new.results):
-        op.results[0].replace_all_uses_with(result)
-        op.erase()
+        replace_op(op, result)
     return new

@@ -36,6 +36,7 @@ from dataclasses import field
 from mlirml.analysis.affine import Reader
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import ELEMENT_VIEWS, are_apart, memory_of
+from mlirml.codegen.cpu.elementwise.transpose import shuffle
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -50,11 +51,9 @@ _WIDTHS = (32, 64)
 
 
 @register(when=every(("scf.for",), ("memref.load",)), optional=True)
-@dataclass(frozen=True)
 class SpliceLoadsPass(Pass):
     """Vectorise innermost loops with loads of neighbours, each vector of which is loaded once; for AVX-512."""
 
-    name = "mlirml-splice-loads"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
@@ -108,8 +107,7 @@ class Stencil:
 
     @property
     def variable(self) -> mlir.Value:
-        variable: mlir.Value = self.loop.regions[0].blocks[0].arguments[0]
-        return variable
+        return self.loop.regions[0].blocks[0].arguments[0]
 
 
 def match(loop: mlir.Operation, processor: Processor) -> Stencil:
@@ -232,7 +230,7 @@ def vector_before(stencil: Stencil, row: Row) -> mlir.Value:
     """The vector before the first one of a row, whose last lanes are the elements that the first iteration needs."""
     lanes, span = stencil.lanes, row.span
     first = loaded(stencil, stencil.accesses[row.first], emit.index(stencil.start))
-    return shuffled(first, first, [max(0, lane - (lanes - span)) for lane in range(lanes)])
+    return shuffle(first, first, [max(0, lane - (lanes - span)) for lane in range(lanes)])
 
 
 def one_vector(stencil: Stencil, i: mlir.Value, before: list[mlir.Value] | None) -> list[mlir.Value]:
@@ -244,7 +242,7 @@ def one_vector(stencil: Stencil, i: mlir.Value, before: list[mlir.Value] | None)
         found.append(last)
         for op, distance in row.distances.items():
             lanes = range(stencil.lanes - distance, 2 * stencil.lanes - distance)
-            environment[op.results[0]] = shuffled(vector, last, lanes) if distance else last
+            environment[op.results[0]] = shuffle(vector, last, lanes) if distance else last
     for op in block_ops(stencil.loop.regions[0].blocks[0])[:-1]:
         if op.name == "memref.store":
             stored(stencil, stencil.accesses[op], i, environment)
@@ -270,8 +268,3 @@ def stored(stencil: Stencil, access: Access, i: mlir.Value, environment: Values)
     value = environment.get(access.op.operands[0], access.op.operands[0])
     indices = [value_of(index, {stencil.variable: i}) for index in access.indices]
     emit.create("vector.store", [broadcast(value, stencil.lanes), memory_of(access.op), *indices])
-
-
-def shuffled(a: mlir.Value, b: mlir.Value, lanes: Iterable[int]) -> mlir.Value:
-    """Lanes of two vectors."""
-    return emit.value("vector.shuffle", [a, b], a.type, mask=mlir.DenseI64ArrayAttr.get(list(lanes)))

@@ -49,11 +49,9 @@ _LONG = 4
 
 
 @register(optional=True)
-@dataclass(frozen=True)
 class SplitFunctionPass(Pass):
     """Split @main into functions of about `max_ops` operations, if it has more than twice as many."""
 
-    name = "mlirml-split-function"
     max_ops: int = 512
 
     def run(self, module: mlir.Operation) -> None:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from mlirml.analysis.constants import constant_of
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
@@ -34,18 +35,11 @@ from mlirml.passes.presence import every
 
 
 @register(when=every(("scf.for",), ("memref.store",)), optional=True)
-@dataclass(frozen=True)
 class SplitLoopsPass(Pass):
     """Split innermost loops where the stored element is one that all iterations load."""
 
-    name = "mlirml-split-loops"
-
     def run(self, module: mlir.Operation) -> None:
-        for loop in [op for op in named_operations(module, ("scf.for",)) if not op.results]:
-            try:
-                cut = match_cut(loop)
-            except NoMatch:
-                continue
+        for loop, cut in matched(match_cut, [op for op in named_operations(module, ("scf.for",)) if not op.results]):
             build_parts(loop, cut)
 
 

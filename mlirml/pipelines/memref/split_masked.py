@@ -47,7 +47,7 @@ from mlirml.analysis.trip_counts import trip_count
 from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, has_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.report import add_remark
 from mlirml.pipelines.memref.invariants import Invariants
@@ -68,15 +68,10 @@ _REPEATED = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf
 
 
 @register(when=("arith.select",), optional=True)
-@dataclass(frozen=True)
 class SplitMaskedPass(Pass):
     """Split innermost loops at the edges of the masks by which they select."""
 
-    name = "mlirml-split-masked"
-
     def run(self, module: mlir.Operation) -> None:
-        if not has_op(module, ("arith.select",)):
-            return
         for loop in named_operations(module, ("scf.for",)):
             with suppress(NoMatch):
                 split(match_masked(loop))
@@ -239,9 +234,7 @@ def split(found: Masked) -> None:
         if not ends_at_count(found.limits):
             carried = build_part(found, last, upper, carried, holds=False)
     add_remark(loop.location, "masked: a loop is split at the edges of its mask", outcome="masked")
-    for old, new in zip(loop.results, carried, strict=True):
-        old.replace_all_uses_with(new)
-    loop.erase()
+    replace_op(loop, *carried)
 
 
 def multiple(value: mlir.Value, more: int) -> mlir.Value:

@@ -38,23 +38,21 @@ from __future__ import annotations
 from mlirml.analysis.cost import bytes_of
 from mlirml.analysis.traits import COUNTED_LOOPS
 from mlirml.codegen.cpu.loop_schedule import ALWAYS, NEVER, STREAM
-from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir.bindings import main_function, mlir, named_operations
-from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes import Pass, register
 from mlirml.pipelines.memref.nontemporal.build import build_streams
 from mlirml.pipelines.memref.nontemporal.match import Stream, match_stream
 from mlirml.targets.machine import Processor
 
 
 @register(optional=True)
-@dataclass(frozen=True)
 class StreamStoresPass(Pass):
     """Store results of at least `least_bytes`, and four times the L2 cache, with non-temporal stores.
 
     Smaller results stay in the third-level cache, from which the next call stores into them and the next reader reads.
     """
 
-    name = "mlirml-stream-stores"
     processor: Processor = Processor()
     least_bytes: int = 24 << 20
 
@@ -65,13 +63,8 @@ class StreamStoresPass(Pass):
         least = max(self.least_bytes, 4 * self.processor.l2_bytes)
         groups: list[list[Stream]] = []
         scheduled = any(STREAM in op.attributes for op in named_operations(main, COUNTED_LOOPS))
-        for argument in main.regions[0].blocks[0].arguments:
-            if not isinstance(argument.type, mlir.MemRefType):
-                continue
-            try:
-                stream = match_stream(argument, 0 if scheduled else least)
-            except NoMatch:
-                continue
+        buffers = [value for value in main.regions[0].blocks[0].arguments if isinstance(value.type, mlir.MemRefType)]
+        for _, stream in matched(match_stream, buffers, 0 if scheduled else least):
             if scheduled and not is_wanted(stream, least):
                 continue
             together = [group for group in groups if group[0].loops == stream.loops]
@@ -79,9 +72,8 @@ class StreamStoresPass(Pass):
                 together[0].append(stream)
             else:
                 groups.append([stream])
-        with module.context:
-            for group in groups:
-                build_streams(group)
+        for group in groups:
+            build_streams(group)
 
 
 def is_wanted(stream: Stream, least: int) -> bool:

@@ -74,11 +74,9 @@ class ColumnLoop:
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class TileRowsPass(Pass):
     """Tile loops over columns for the second-level cache, if the lines of one column exceed `least_bytes`."""
 
-    name = "mlirml-tile-rows"
     processor: Processor = Processor()
     least_bytes: int = _L1_BYTES
 

@@ -28,7 +28,6 @@ tiling", Krishnamoorthy et al., "Effective Automatic Parallelization of Stencil 
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import main_function, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP
@@ -40,11 +39,9 @@ from mlirml.targets.machine import Processor
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class TileSweepsPass(Pass):
     """Tile time loops for the second-level cache, if they access more than it holds, or `least_bytes` if given."""
 
-    name = "mlirml-tile-sweeps"
     processor: Processor = Processor()
     least_bytes: int = -1
 
@@ -53,14 +50,13 @@ class TileSweepsPass(Pass):
         loops = named_operations(main_function(module), ("scf.for",))
         if not loops:
             return
-        with module.context:
-            for copy in named_operations(module, ("memref.copy",)):
-                as_generic(copy)
-            main = main_function(module)
-            for number, loop in enumerate(loops):
-                try:
-                    time = match_time_loop(loop)
-                    plan = plan_tiles(time, cache, cache if self.least_bytes < 0 else self.least_bytes)
-                except NoMatch:
-                    continue
-                build_tiles(time, plan, main, number)
+        for copy in named_operations(module, ("memref.copy",)):
+            as_generic(copy)
+        main = main_function(module)
+        for number, loop in enumerate(loops):
+            try:
+                time = match_time_loop(loop)
+                plan = plan_tiles(time, cache, cache if self.least_bytes < 0 else self.least_bytes)
+            except NoMatch:
+                continue
+            build_tiles(time, plan, main, number)

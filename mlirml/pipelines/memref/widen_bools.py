@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlirml.analysis.values import has_one_use
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, set_function_type
 from mlirml.ir.erase import erase_unused
@@ -31,11 +30,8 @@ from mlirml.passes import Pass, register
 
 
 @register(when=("!memref<i1>",), optional=True)
-@dataclass(frozen=True)
 class WidenBoolsPass(Pass):
     """Store bools in memory as bytes."""
-
-    name = "mlirml-widen-bools"
 
     def run(self, module: mlir.Operation) -> None:
         found = list(operations(module))[1:]

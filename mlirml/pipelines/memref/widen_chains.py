@@ -31,9 +31,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlirml.analysis.constants import float_of
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import defining_op, mlir, named_operations
+from mlirml.ir.bindings import defining_op, mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 
 _CONTINUOUS = (
@@ -44,21 +43,17 @@ _NARROW = (mlir.F16Type, mlir.BF16Type)
 
 
 @register(optional=True)
-@dataclass(frozen=True)
 class WidenChainsPass(Pass):
     """Compute operations on f16 and bf16 that read each other's results in a block as f32."""
 
-    name = "mlirml-widen-chains"
-
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            narrow = [op for op in named_operations(module, _CONTINUOUS) if is_a(op.results[0].type, _NARROW)]
-            chained = [op for op in narrow if has_link(op)]
-            wide: dict[mlir.Value, mlir.Value] = {}
-            for op in chained:
-                wide[op.results[0]] = build_wide(op, wide)
-            for op in reversed(chained):
-                round_result(op, wide[op.results[0]])
+        narrow = [op for op in named_operations(module, _CONTINUOUS) if is_a(op.results[0].type, _NARROW)]
+        chained = [op for op in narrow if has_link(op)]
+        wide: dict[mlir.Value, mlir.Value] = {}
+        for op in chained:
+            wide[op.results[0]] = build_wide(op, wide)
+        for op in reversed(chained):
+            round_result(op, wide[op.results[0]])
 
 
 def is_a(value_type: mlir.Type, elements: tuple[type, ...]) -> bool:
@@ -104,8 +99,7 @@ def round_result(op: mlir.Operation, wide: mlir.Value) -> None:
     for use in list(result.uses):
         user = use.owner.operation
         if is_extension(user) and user.block == op.block and all(reads_continuously(user)):
-            user.results[0].replace_all_uses_with(wide)
-            user.erase()
+            replace_op(user, wide)
     if list(result.uses):
         with op.location, mlir.InsertionPoint(op):
             result.replace_all_uses_with(emit.value("arith.truncf", [wide], result.type))

@@ -13,7 +13,6 @@ The products are the same numbers. The kernels of `mlirml-lower-sized-contract` 
 from __future__ import annotations
 
 from mlirml.analysis.contractions import CONTRACTIONS
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import Pass, register
@@ -23,11 +22,8 @@ _BODY = ["arith.addf", "arith.extf", "arith.extf", "arith.mulf", "linalg.yield"]
 
 
 @register(when=ANY_CONTRACTION)
-@dataclass(frozen=True)
 class ConvertFactorsPass(Pass):
     """Convert the factors of products of narrow floats."""
-
-    name = "mlirml-convert-factors"
 
     def run(self, module: mlir.Operation) -> None:
         for op in named_operations(module, CONTRACTIONS):

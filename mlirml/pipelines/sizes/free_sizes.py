@@ -25,11 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DIMS, SORTS
 from mlirml.errors import LoweringError, SourceLocation
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations, set_function_type
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations, replace_op, set_function_type
 from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import source_location
@@ -63,11 +62,8 @@ _REGIONS = (
 
 
 @register
-@dataclass(frozen=True)
 class FreeSizesPass(Pass):
     """Replace marked sizes by dynamic ones."""
-
-    name = "mlirml-free-sizes"
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
@@ -196,8 +192,7 @@ class Freed:
             if isinstance(size, int):
                 self.check_index(size)
             else:
-                op.results[0].replace_all_uses_with(size)
-                op.erase()
+                replace_op(op, size)
         elif (new := self.freed(type_)) is not None:
             splat = mlir.DenseElementsAttr(value)
             if not splat.is_splat:
@@ -205,8 +200,7 @@ class Freed:
             with op.location, mlir.InsertionPoint(op):
                 out = emit.value("tensor.empty", self.dynamic(type_.shape), new)
                 filled = emit.fill(emit.constant(splat.get_splat_value()), out)
-            op.results[0].replace_all_uses_with(filled.results[0])
-            op.erase()
+            replace_op(op, filled.results[0])
         elif isinstance(type_, (mlir.IntegerType, mlir.FloatType)):
             self.check_number(op)
 
@@ -255,8 +249,7 @@ class Freed:
                 result = emit.value(op.name, [op.operands[0], *self.dynamic(type_.shape)], new, **attributes)
             else:
                 result = self.sliced(op, new)
-        op.results[0].replace_all_uses_with(result)
-        op.erase()
+        replace_op(op, result)
 
     def sliced(self, op: mlir.Operation, type_: mlir.Type) -> mlir.Value:
         """A slice with dynamic offsets and sizes."""
@@ -283,8 +276,7 @@ class Freed:
         with op.location, mlir.InsertionPoint(op):
             out = emit.value("tensor.empty", self.dynamic(type_.shape), self.freed(type_) or type_)
             stored = emit.insert_slice(source, emit.fill(filler, out).results[0], [self.size(n) for n in low], sizes)
-        op.results[0].replace_all_uses_with(stored)
-        op.erase()
+        replace_op(op, stored)
 
     def has_marks(self, pad: mlir.Operation) -> bool:
         """True if an array is padded by dynamic numbers."""

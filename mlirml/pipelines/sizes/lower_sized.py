@@ -28,7 +28,6 @@ indexes the output runs in parallel chunks (`chunks.py`).
 from __future__ import annotations
 
 from mlirml.analysis.memref_sizes import fold_dims
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import Pass, register
@@ -41,11 +40,9 @@ from mlirml.targets.machine import Processor
 
 
 @register
-@dataclass(frozen=True)
 class LowerSizedPass(Pass):
     """Lower every structured operation and copy to loops, which run on one thread unless they are `parallel`."""
 
-    name = "mlirml-lower-sized"
     processor: Processor = Processor()
     parallel: bool = True
 

@@ -26,6 +26,7 @@ from mlirml.analysis.memref_sizes import fold_dims
 from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.cpu.contract.sized import COLUMNS, NEITHER, ROWS, SizedKernel
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations, operations, parse
 from mlirml.passes import NoMatch, Pass, register
@@ -47,11 +48,9 @@ _FEW = 4
 
 
 @register(when=(*ANY_CONTRACTION, "linalg.conv"))
-@dataclass(frozen=True)
 class LowerSizedContractPass(Pass):
     """Replace contractions by calls of kernels whose sizes are arguments, for a processor."""
 
-    name = "mlirml-lower-sized-contract"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
@@ -59,11 +58,7 @@ class LowerSizedContractPass(Pass):
             return
         kernels: dict[str, str] = {}
         names = {op.name for op in operations(module) if op.name.startswith("linalg.conv_")}
-        for op in named_operations(module, (*CONTRACTIONS, *names)):
-            try:
-                match = match_product(op)
-            except NoMatch:
-                continue
+        for op, match in matched(match_product, named_operations(module, (*CONTRACTIONS, *names))):
             kernel = self.kernel(match)
             kernels.setdefault(kernel.name, kernel.text())
             with op.location, mlir.InsertionPoint(op):

@@ -21,7 +21,6 @@ After:
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DIMS
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, main_function, mlir, set_function_type
@@ -29,11 +28,8 @@ from mlirml.passes import Pass, register, run_upstream
 
 
 @register
-@dataclass(frozen=True)
 class PassSizesPass(Pass):
     """Replace the arguments of dynamic size by views of pointers."""
-
-    name = "mlirml-pass-sizes"
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)

@@ -28,7 +28,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import HOST
 from mlirml.errors import InternalError, LoweringError
 from mlirml.ir import emit
-from mlirml.ir.bindings import defining_op, main_function, mlir, named_operations, set_function_type
+from mlirml.ir.bindings import defining_op, main_function, mlir, named_operations, replace_op, set_function_type
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 from mlirml.pipelines.memref.plan_buffers import ALIGNMENT, erase_unused, is_in_parallel, spans_of
@@ -41,14 +41,12 @@ Term = tuple[int, ...]
 
 
 @register
-@dataclass(frozen=True)
 class PlanSizesPass(Pass):
     """Replace allocations of dynamic size in @main by slices of the workspace, each at a multiple of `alignment` bytes.
 
     Runs after `mlirml-plan-buffers`, whose workspace arguments are the last ones.
     """
 
-    name = "mlirml-plan-sizes"
     alignment: int = ALIGNMENT
 
     def run(self, module: mlir.Operation) -> None:
@@ -145,8 +143,7 @@ def use_slots(main: mlir.Operation, slots: Sequence[Slot], attribute: str, align
                 # The operands may be defined after the start of the function: the sizes are loaded anew.
                 given = [loaded(value, allocation, table, sizes) for value in allocation.operands]
                 view = emit.value("memref.view", [workspace, offset, *given], allocation.results[0].type)
-                allocation.results[0].replace_all_uses_with(view)
-                allocation.erase()
+                replace_op(allocation, view)
             if position + 1 < len(slots):
                 offset = emit.same_type("arith.addi", offset, rounded_up(slot.term, table, sizes, alignment))
         terms = [mlir.DenseI64ArrayAttr.get(list(slot.term)) for slot in slots]

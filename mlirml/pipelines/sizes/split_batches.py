@@ -28,7 +28,6 @@ from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.memref_sizes import Factors, size_of
 from mlirml.analysis.structured import indexing_maps, reductions_of
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
@@ -43,11 +42,8 @@ _BODIES = ("arith.", "math.", "linalg.yield", "linalg.index", "complex.")
 
 
 @register(when=ANY_WINDOW)
-@dataclass(frozen=True)
 class SplitBatchesPass(Pass):
     """Loop over the images of batches."""
-
-    name = "mlirml-split-batches"
 
     def run(self, module: mlir.Operation) -> None:
         for run in runs_of(main_function(module).regions[0].blocks[0]):

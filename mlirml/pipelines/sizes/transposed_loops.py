@@ -15,6 +15,7 @@ from mlirml.codegen.cpu.elementwise.transpose import BUFFER_BYTES, COLUMNS, ROWS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
+from mlirml.pipelines.memref.lanes import shifted
 from mlirml.pipelines.sizes.subscripts import expression_uses, is_dense
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def last_loop(loops: Loops, number: int) -> int | None:
 
 
 def bytes_of(loops: Loops, number: int) -> int:
-    """The bytes of an element of an operand; 0 for one that is not moved in vectors."""
+    """The bytes of an element of an operand; 0 for one that is not shifted in vectors."""
     element = loops.operands[number].type.element_type
     if not isinstance(element, (mlir.IntegerType, mlir.FloatType)) or element.width % 8:
         return 0
@@ -218,10 +219,10 @@ class Tiles:
         type_ = mlir.VectorType.get([plan.lanes], operand.type.element_type)
         vectors = []
         for step in range(plan.lanes):
-            loops.indices[plan.a], loops.indices[plan.b] = i, moved(j, step)
+            loops.indices[plan.a], loops.indices[plan.b] = i, shifted(j, step)
             vectors.append(emit.value("vector.load", [operand, *loops.subscripts(number)], type_))
         for step, vector in enumerate(transpose(vectors)):
-            emit.create("vector.store", [vector, *self.target(buffer, moved(i, step), j, origin)])
+            emit.create("vector.store", [vector, *self.target(buffer, shifted(i, step), j, origin)])
 
     def each(
         self,
@@ -249,8 +250,3 @@ class Tiles:
         loops, out = self.loops, self.loops.first_out
         loops.indices[self.plan.a], loops.indices[self.plan.b] = i, j
         return [loops.operands[out], *loops.subscripts(out)]
-
-
-def moved(i: mlir.Value, step: int) -> mlir.Value:
-    """An index some iterations later."""
-    return emit.same_type("arith.addi", i, emit.index(step)) if step else i

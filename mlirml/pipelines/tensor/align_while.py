@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import Pass, register
@@ -35,11 +34,8 @@ from mlirml.pipelines.bufferize.destinations import is_grown_from
 
 
 @register(when=("scf.while",), optional=True)
-@dataclass(frozen=True)
 class AlignWhilePass(Pass):
     """Move the arrays of each scf.while before its scalars, in one order for both regions."""
-
-    name = "mlirml-align-while"
 
     def run(self, module: mlir.Operation) -> None:
         for op in named_operations(module, ("scf.while",))[::-1]:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.cost import bytes_of, element_bytes
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, LOOP_OR_REQUEST
@@ -44,7 +43,6 @@ _FEWEST = 4
 
 
 @register(when=(*LOOP_OR_REQUEST, *ANY_CONTRACTION), optional=True)
-@dataclass(frozen=True)
 class BlockExamplesPass(Pass):
     """Tile batch dimensions along which intermediate tensors exceed the second-level cache of `processor` twice.
 
@@ -53,13 +51,11 @@ class BlockExamplesPass(Pass):
     A tile uses about an eighth of that cache, and consists of whole vectors.
     """
 
-    name = "mlirml-block-examples"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for block in tensor_blocks(module):
-                self._cut(block)
+        for block in tensor_blocks(module):
+            self._cut(block)
 
     def _cut(self, block: mlir.Block) -> None:
         results = _results(block)

@@ -41,7 +41,7 @@ from mlirml.analysis.traits import ELEMENTS, RESHAPES, TENSOR_READS
 from mlirml.analysis.values import ancestor_in, has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, replace_op
 from mlirml.passes import Pass, register, run_upstream
 
 _STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
@@ -49,11 +49,9 @@ _STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
 
 
 @register(when=("tensor.insert",), optional=True)
-@dataclass(frozen=True)
 class BufferStoresPass(Pass):
     """Lower chains of at least `shortest` stores to stores into a buffer; in loops of `shortest_in_loop`."""
 
-    name = "mlirml-buffer-stores"
     shortest: int = 16
     shortest_in_loop: int = 48
 
@@ -227,8 +225,7 @@ def carry_unchanged(results: Sequence[mlir.Value]) -> None:
 def remove(stores: Sequence[mlir.Operation]) -> None:
     """Replace the results of stores by the tensors before them: `scf.if` then yields the same one in both branches."""
     for op in reversed(stores):
-        op.results[0].replace_all_uses_with(op.operands[_STORES[op.name]])
-        op.erase()
+        replace_op(op, op.operands[_STORES[op.name]])
 
 
 def chain(start: mlir.Operation, order: dict[mlir.Operation, int]) -> list[Step]:

@@ -19,7 +19,6 @@ import math
 from collections.abc import Iterator
 
 from mlirml.analysis.values import captured_values
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CHECK
 from mlirml.errors import SourceLocation, nan_check
 from mlirml.ir import emit
@@ -35,11 +34,8 @@ _MESSAGE = "a NaN is made of numbers that are none"
 
 
 @register
-@dataclass(frozen=True)
 class CheckNanPass(Pass):
     """Assert that no operation computes a NaN."""
-
-    name = "mlirml-check-nan"
 
     def run(self, module: mlir.Operation) -> None:
         for function in named_operations(module, ("func.func",)):

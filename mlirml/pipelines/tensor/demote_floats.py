@@ -16,22 +16,18 @@ from __future__ import annotations
 import numpy as np
 
 from mlirml.analysis.traits import FLOAT_CASTS
-from mlirml.core.dataclass import dataclass
 from mlirml.errors import TargetError
-from mlirml.ir.bindings import mlir, operations
+from mlirml.ir.bindings import mlir, operations, replace_op
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class DemoteFloatsPass(Pass):
     """Replace f64 by f32 in all types and attributes of a module."""
 
-    name = "mlirml-demote-floats"
-
     def run(self, module: mlir.Operation) -> None:
-        with module.context, np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             types: dict[mlir.Type, mlir.Type] = {}
             for op in list(operations(module)):
                 check(op)
@@ -43,8 +39,7 @@ class DemoteFloatsPass(Pass):
                 demote_attributes(op, types)
             for op in list(operations(module)):
                 if op.name in FLOAT_CASTS and op.operands[0].type == op.results[0].type:
-                    op.results[0].replace_all_uses_with(op.operands[0])
-                    op.erase()
+                    replace_op(op, op.operands[0])
 
 
 def check(op: mlir.Operation) -> None:

@@ -27,11 +27,13 @@ iteration reads, is updated after the loop. `mlirml-rotate-buffers` removes the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.traits import CASTED_VIEWS, TENSOR_STORES
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
@@ -41,11 +43,9 @@ _PLACE = ("static_offsets", "static_sizes", "static_strides")
 
 
 @register(when=PROGRAM_LOOP)
-@dataclass(frozen=True)
 class DoubleBufferPass(Pass):
     """Allocate second buffers for arrays in loops of at least `fewest` iterations."""
 
-    name = "mlirml-double-buffer"
     fewest: int = 4
 
     def run(self, module: mlir.Operation) -> None:
@@ -77,11 +77,7 @@ def find_updates(loop: mlir.Operation) -> list[Update]:
     found: list[Update] = []
     taken: set[int] = set()
     finals: set[mlir.Value] = set()
-    for number in range(len(loop.results)):
-        try:
-            update = match_update(loop, number)
-        except NoMatch:
-            continue
+    for number, update in matched(partial(match_update, loop), range(len(loop.results))):
         final = block_ops(loop.regions[0].blocks[0])[-1].operands[number]
         if number not in taken and final not in finals:
             found.append(update)

@@ -37,7 +37,7 @@ from mlirml.analysis.traits import INDEX_CASTS, LOOPS
 from mlirml.analysis.values import captured_values, is_within, used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
 
@@ -49,7 +49,6 @@ close together, and tables of indices do not pay, as their addresses would confl
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class ExpandScalarsPass(Pass):
     """Compute values that depend on no earlier iteration in strips of `strip` iterations.
 
@@ -57,20 +56,18 @@ class ExpandScalarsPass(Pass):
     `longest` elements. With `always` tables are used even if they do not pay.
     """
 
-    name = "mlirml-expand-scalars"
     strip: int = 512
     shortest: int = 64
     longest: int = 1 << 14
     always: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in reversed(named_operations(module, ("scf.for",))):  # inner loops first: outer ones are cloned
-                with suppress(NoMatch):
-                    build_table(match_table(loop, self.longest, self.always))
-            for loop in named_operations(module, ("scf.for",)):
-                with suppress(NoMatch):
-                    build_strips(match_strips(loop, self.strip, self.shortest, self.always))
+        for loop in reversed(named_operations(module, ("scf.for",))):  # inner loops first: outer ones are cloned
+            with suppress(NoMatch):
+                build_table(match_table(loop, self.longest, self.always))
+        for loop in named_operations(module, ("scf.for",)):
+            with suppress(NoMatch):
+                build_strips(match_strips(loop, self.strip, self.shortest, self.always))
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +222,7 @@ def build_table(found: Table) -> None:
     with loop.location, mlir.InsertionPoint(loop):
         lower, inits = loop.operands[0], list(loop.operands)[3:]
         results = build_loop(found.split, tables, lower, found.trips, inits)
-    replace(loop, results)
+    replace_op(loop, *results)
 
 
 def build_strips(found: Strips) -> None:
@@ -235,7 +232,7 @@ def build_strips(found: Strips) -> None:
     inits = list(loop.operands)[3:]
     with loop.location, mlir.InsertionPoint(loop):
         if found.trips == found.length:
-            replace(loop, build_strip(found, lower, inits))
+            replace_op(loop, *build_strip(found, lower, inits))
             return
         end = end_of_strips(found, lower, upper)
         length = emit.index(found.length)
@@ -245,7 +242,7 @@ def build_strips(found: Strips) -> None:
             results = emit.for_loop(
                 end, upper, step, lambda i, carried: clone_body(found.split.body, ops, [i, *carried], {}), results
             )
-    replace(loop, results)
+    replace_op(loop, *results)
 
 
 def end_of_strips(found: Strips, lower: mlir.Value, upper: mlir.Value) -> mlir.Value:
@@ -298,13 +295,6 @@ def clone_body(
     for op in inner:
         clone_with(op, values)
     return [values.get(value, value) for value in final.operands]
-
-
-def replace(loop: mlir.Operation, results: Sequence[mlir.Value]) -> None:
-    """Replace a loop by results."""
-    for old, new in zip(loop.results, results):
-        old.replace_all_uses_with(new)
-    loop.erase()
 
 
 def build_tables(split: Split, first: mlir.Value, length: int) -> list[mlir.Value]:

@@ -18,8 +18,10 @@ to 2048 rows, 256 and 768 columns, one thread, Zen 4).
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.costs import is_worth
-from mlirml.analysis.structured import is_parallel
+from mlirml.analysis.structured import is_parallel, map_of
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -33,20 +35,15 @@ _SUMS = ("arith.addf", "arith.addi", "arith.subf", "arith.subi")
 
 
 @register(when=TWO_CONTRACTIONS, optional=True)
-@dataclass(frozen=True)
 class FactorProductsPass(Pass):
     """Take common factors out of sums of two products. With `exact` only of integers."""
 
-    name = "mlirml-factor-products"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for op in named_operations(module, ("linalg.generic",)):
-                try:
-                    factor(op, self.exact)
-                except NoMatch:
-                    continue
+        for op in named_operations(module, ("linalg.generic",)):
+            with suppress(NoMatch):
+                factor(op, self.exact)
 
 
 @dataclass(frozen=True)
@@ -133,7 +130,7 @@ def build_combination(combine: str, common: Common) -> mlir.Value:
     first, second = common.first, common.second
     rank = len(first.dims)
     identity = mlir.AffineMap.get_identity(rank)
-    maps = [identity, networks.map_of(rank, [first.dims.index(d) for d in second.dims]), identity]
+    maps = [identity, map_of(rank, [first.dims.index(d) for d in second.dims]), identity]
     out = emit.empty(first.value.type)
     parallel = ["parallel"] * rank
 

@@ -33,7 +33,6 @@ Dims = tuple[int, ...]
 
 
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
-@dataclass(frozen=True)
 class FoldContractPass(Pass):
     """Make contractions read and write the sources and targets of transposes and conversions.
 
@@ -41,7 +40,6 @@ class FoldContractPass(Pass):
     multiply them as they are. Without `converting`, no conversion is folded, for kernels whose operands have one type.
     """
 
-    name = "mlirml-fold-contract"
     narrowing: bool = True
     converting: bool = True
 

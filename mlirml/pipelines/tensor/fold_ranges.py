@@ -36,35 +36,27 @@ What is not used any more is left to `canonicalize`.
 
 from __future__ import annotations
 
-from mlirml.analysis.ranges import Ranges
-from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import has_op, mlir, named_operations
+from mlirml.analysis.ranges import CLAMPS, Ranges, clamped_operand
+from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import Pass, register
-
-_LESS = ("arith.minui", "arith.minsi")
-_CLAMPS = (*_LESS, "arith.maxsi", "arith.maxui")
 
 
 @register(when=("arith.fptosi", "cf.assert"), optional=True)
-@dataclass(frozen=True)
 class FoldRangesPass(Pass):
     """Drop clamps and checks of indices that are computed within bounds."""
 
-    name = "mlirml-fold-ranges"
-
     def run(self, module: mlir.Operation) -> None:
-        if not has_op(module, ("arith.fptosi", "cf.assert")):
-            return
         ranges = Ranges()
-        with module.context:
-            for op in named_operations(module, ("arith.cmpi", *_CLAMPS, "cf.assert")):
-                if op.name == "cf.assert":
-                    if ranges.decides(op.operands[0]):
-                        op.erase()
-                elif op.name == "arith.cmpi":
-                    fold_comparison(op, ranges)
-                elif not isinstance(op.results[0].type, mlir.ShapedType):
-                    fold_clamp(op, ranges)
+        for op in named_operations(module, ("arith.cmpi", *CLAMPS, "cf.assert")):
+            if op.name == "cf.assert":
+                if ranges.decides(op.operands[0]):
+                    op.erase()
+            elif op.name == "arith.cmpi":
+                fold_comparison(op, ranges)
+            elif not isinstance(op.results[0].type, mlir.ShapedType):
+                operand = clamped_operand(op, ranges.of)
+                if operand is not None:
+                    op.results[0].replace_all_uses_with(operand)
 
 
 def fold_comparison(op: mlir.Operation, ranges: Ranges) -> None:
@@ -76,16 +68,3 @@ def fold_comparison(op: mlir.Operation, ranges: Ranges) -> None:
         choice = use.owner.operation
         if choice.name == "arith.select" and choice.operands[0] == op.results[0]:
             choice.results[0].replace_all_uses_with(choice.operands[1 if outcome else 2])
-
-
-def fold_clamp(op: mlir.Operation, ranges: Ranges) -> None:
-    """Replace a minimum or a maximum by one of its operands, if that is always the one."""
-    (a, b), (x, y) = op.operands, map(ranges.of, op.operands)
-    if op.name.endswith("ui") and min(*x, *y) < 0:
-        return
-    if op.name not in _LESS:
-        a, b = b, a
-    if x[1] <= y[0]:
-        op.results[0].replace_all_uses_with(a)
-    elif y[1] <= x[0]:
-        op.results[0].replace_all_uses_with(b)

@@ -27,15 +27,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from mlirml.analysis.constants import float_of, is_constant
-from mlirml.analysis.structured import dims_of, indexing_maps, is_parallel
+from mlirml.analysis.structured import dims_of, groups_of, indexing_maps, is_parallel, map_of
 from mlirml.analysis.traits import RESHAPES
-from mlirml.analysis.values import has_one_use
+from mlirml.analysis.values import has_one_use, is_static_tensor
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
-from mlirml.pipelines.tensor.move_reshapes import groups_of, reshaped
+from mlirml.pipelines.tensor.move_reshapes import reshaped
 from mlirml.pipelines.tensor.products import networks, orders
 
 _WORTH = 4
@@ -49,24 +49,21 @@ _LONGEST = 128
 
 
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
-@dataclass(frozen=True)
 class FoldScalesPass(Pass):
     """Fold products and sums with the channels of convolutions into weights and biases. With `exact` nothing is."""
 
-    name = "mlirml-fold-scales"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         if self.exact:
             return
-        with module.context:
-            found: list[Convolution] = []  # before any operation is erased
-            for op in operations(module):
-                with suppress(NoMatch):
-                    found.append(match_convolution(op))
-            for convolution in found:
-                with suppress(NoMatch):
-                    fold(convolution)
+        found: list[Convolution] = []  # before any operation is erased
+        for op in operations(module):
+            with suppress(NoMatch):
+                found.append(match_convolution(op))
+        for convolution in found:
+            with suppress(NoMatch):
+                fold(convolution)
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ def match_convolution(op: mlir.Operation) -> Convolution:
     """Match a convolution or contraction of floats whose init is zero or a bias; raises `NoMatch`."""
     if not op.name.startswith("linalg.") or len(op.operands) != 3 or len(op.results) != 1:
         raise NoMatch("no structured operation with two inputs and an init")
-    if not has_one_use(op.results[0]) or not all(map(is_tensor, op.operands)):
+    if not has_one_use(op.results[0]) or not all(map(is_static_tensor, op.operands)):
         raise NoMatch("others use its result")
     if any(str(value.type.element_type) not in _WIDTHS for value in op.operands):
         raise NoMatch("no floats, or short ones")
@@ -146,11 +143,6 @@ def is_square(op: mlir.Operation) -> bool:
     factors = [networks.Factor(value, tuple(range(value.type.rank))) for value in list(op.operands)[:2]]
     one, other = (networks.through_transposes(factor, only_uses=False)[0].value for factor in factors)
     return bool(one == other)
-
-
-def is_tensor(value: mlir.Value) -> bool:
-    """True for a tensor of static shape."""
-    return isinstance(value.type, mlir.RankedTensorType) and value.type.has_static_shape
 
 
 def match_bias(init: mlir.Value, channels: tuple[int, ...]) -> Term | None:
@@ -350,7 +342,7 @@ def combined(sizes: Sequence[int], name: str, first: Term, second: Term, element
     out = emit.empty(mlir.RankedTensorType.get(list(sizes), element))
     are_tensors = [isinstance(term.value.type, mlir.RankedTensorType) for term in (first, second)]
     tensors = [term for term, is_one in zip((first, second), are_tensors, strict=True) if is_one]
-    maps = [*(networks.map_of(rank, term.axes) for term in tensors), mlir.AffineMap.get_identity(rank)]
+    maps = [*(map_of(rank, term.axes) for term in tensors), mlir.AffineMap.get_identity(rank)]
 
     def body(xs: list[mlir.Value]) -> list[mlir.Value]:
         values = iter(xs)
@@ -394,7 +386,7 @@ def elementwise(name: str, tensor: mlir.Value, term: Term, dims: Sequence[int]) 
     rank = tensor.type.rank
     identity = mlir.AffineMap.get_identity(rank)
     is_one = isinstance(term.value.type, mlir.RankedTensorType)
-    maps = [identity, *([networks.map_of(rank, [dims[axis] for axis in term.axes])] if is_one else []), identity]
+    maps = [identity, *([map_of(rank, [dims[axis] for axis in term.axes])] if is_one else []), identity]
 
     def body(xs: list[mlir.Value]) -> list[mlir.Value]:
         return [emit.same_type(name, xs[0], xs[1] if is_one else term.value)]
@@ -411,6 +403,6 @@ def build_bias(found: Convolution, shift: Term | None) -> mlir.Value:
     if not isinstance(shift.value.type, mlir.RankedTensorType):
         return emit.fill(shift.value, emit.empty(type_)).results[0]
     rank = type_.rank
-    maps = [networks.map_of(rank, [found.channels[axis] for axis in shift.axes]), mlir.AffineMap.get_identity(rank)]
+    maps = [map_of(rank, [found.channels[axis] for axis in shift.axes]), mlir.AffineMap.get_identity(rank)]
     out = emit.empty(type_)
     return emit.generic([shift.value], [out], maps, ["parallel"] * rank, lambda xs: [xs[0]]).results[0]

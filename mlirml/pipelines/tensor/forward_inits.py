@@ -18,22 +18,17 @@ computed it twice are fused. The other results are reductions that kernels know.
 from __future__ import annotations
 
 from mlirml.analysis.structured import indexing_maps
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import Pass, register, run_upstream
 
 
 @register(when=("cf.assert",), optional=True)
-@dataclass(frozen=True)
 class ForwardInitsPass(Pass):
     """Drop results of structured operations that are their inits."""
 
-    name = "mlirml-forward-inits"
-
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            changed = [forward(op) for op in named_operations(module, ("linalg.generic",))]
+        changed = [forward(op) for op in named_operations(module, ("linalg.generic",))]
         if any(changed):
             run_upstream(module, "canonicalize")
 

@@ -28,7 +28,7 @@ from mlirml.analysis.traits import TENSOR_READS
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import mlir, named_operations
+from mlirml.ir.bindings import mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
 
@@ -36,11 +36,8 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
 @register(when=(*LOOP_OR_REQUEST, "tensor.insert_slice"), optional=True)
-@dataclass(frozen=True)
 class ForwardStoresPass(Pass):
     """Remove insert_slice operations whose reads can all be forwarded to the source or the destination."""
-
-    name = "mlirml-forward-stores"
 
     def run(self, module: mlir.Operation) -> None:
         distances = Distances()
@@ -129,8 +126,7 @@ def build_read(store: mlir.Operation, read: Read) -> None:
             new = emit.value("tensor.extract", [source, *indices], op.results[0].type)
         else:
             new = slice_of(source, op, read.offsets)
-    op.results[0].replace_all_uses_with(new)
-    op.erase()
+    replace_op(op, new)
 
 
 def slice_of(source: mlir.Value, op: mlir.Operation, offsets: Sequence[int | mlir.Value]) -> mlir.Value:

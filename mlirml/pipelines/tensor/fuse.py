@@ -21,7 +21,6 @@ the option `search` that is the first of several partitions, of which the cheape
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import Pass, register
 from mlirml.pipelines.tensor.fusion.clusters import Graph
@@ -30,7 +29,6 @@ from mlirml.pipelines.tensor.fusion.partitions import best_partition
 
 
 @register(optional=True)
-@dataclass(frozen=True)
 class FusePass(Pass):
     """Fuse structured operations. `max_ops` limits the body of a result, `max_operands` its memory streams.
 
@@ -38,17 +36,15 @@ class FusePass(Pass):
     partitions are looked for that take less by the cost model.
     """
 
-    name = "mlirml-fuse"
     max_ops: int = 96
     max_operands: int = 24
     prologues: bool = False
     search: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for block in tensor_blocks(module):
-                graph = Graph(block, self.max_ops, self.max_operands, prologues=self.prologues)
-                rewrite(best_partition(graph) if self.search else graph)
+        for block in tensor_blocks(module):
+            graph = Graph(block, self.max_ops, self.max_operands, prologues=self.prologues)
+            rewrite(best_partition(graph) if self.search else graph)
 
 
 def tensor_blocks(module: mlir.Operation) -> list[mlir.Block]:

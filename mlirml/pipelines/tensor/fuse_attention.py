@@ -27,20 +27,18 @@ twice. Small scores, which stay in cache anyway, are left alone.
 from __future__ import annotations
 
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS
-from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import attempt
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.ir.erase import is_unused
-from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW, Several
 from mlirml.targets.machine import Processor
 
 
 @register(when=Several(2, (*ANY_CONTRACTION, *ANY_WINDOW)), optional=True)
-@dataclass(frozen=True)
 class FuseAttentionPass(Pass):
     """Tile chains between products by blocks of rows, if the first needs more than half of the L2 cache."""
 
-    name = "mlirml-fuse-attention"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
@@ -51,9 +49,8 @@ class FuseAttentionPass(Pass):
 
         while products:
             first = products.pop(0)
-            try:
-                plan = match_attention(first, self.processor.l2_bytes)
-            except NoMatch:
+            plan = attempt(match_attention, first, self.processor.l2_bytes)
+            if plan is None:
                 continue
             products = [op for op in products if op != plan.last]
             with plan.last.location, mlir.InsertionPoint(plan.last):

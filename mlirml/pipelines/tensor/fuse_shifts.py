@@ -20,7 +20,6 @@ read at several offsets is recomputed for each of them, unless storing it takes 
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
@@ -34,24 +33,21 @@ _PUTS = ("tensor.insert_slice", "tensor.pad")
 
 
 @register(when=(*LOOP_OR_REQUEST, "tensor.insert_slice", "tensor.pad"), optional=True)
-@dataclass(frozen=True)
 class FuseShiftsPass(Pass):
     """Fuse elementwise operations with slices between them, for tensors of at least `least` elements."""
 
-    name = "mlirml-fuse-shifts"
     least: int = 512
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for block in tensor_blocks(module):
-                if not any(op.name in _PUTS for op in block_ops(block)):
-                    continue
-                plan = Plan(StencilGraph(block), self.least)
-                if not plan.wanted:
-                    continue
-                try:
-                    cut_chains(plan)
-                    plan.choose()
-                except NoMatch:
-                    continue
-                build_groups(plan)
+        for block in tensor_blocks(module):
+            if not any(op.name in _PUTS for op in block_ops(block)):
+                continue
+            plan = Plan(StencilGraph(block), self.least)
+            if not plan.wanted:
+                continue
+            try:
+                cut_chains(plan)
+                plan.choose()
+            except NoMatch:
+                continue
+            build_groups(plan)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from mlirml.analysis.cost import is_costly
 from mlirml.analysis.values import outer_values
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
@@ -33,11 +32,8 @@ _FREE = ("tensor.extract_slice", "tensor.collapse_shape", "tensor.expand_shape",
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class HoistPass(Pass):
     """Hoist loop-invariant structured operations out of loops."""
-
-    name = "mlirml-hoist"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in named_operations(module, _LOOPS)[::-1]:  # inner loops first

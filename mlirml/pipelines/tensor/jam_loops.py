@@ -28,9 +28,8 @@ from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.analysis.trip_counts import trip_count
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
 
@@ -43,24 +42,21 @@ _PURE = (
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class JamLoopsPass(Pass):
     """Unroll loops `factor` times whose iterations reduce the same array of at least `least` bytes.
 
     Bodies of more than `longest` operations are not unrolled.
     """
 
-    name = "mlirml-jam-loops"
     factor: int = 4
     least: int = 1 << 16
     longest: int = 48
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in named_operations(module, ("scf.for",)):
-                with suppress(NoMatch):
-                    match(loop, self)
-                    build(loop, self.factor)
+        for loop in named_operations(module, ("scf.for",)):
+            with suppress(NoMatch):
+                match(loop, self)
+                build(loop, self.factor)
 
 
 def match(loop: mlir.Operation, options: JamLoopsPass) -> None:
@@ -143,6 +139,4 @@ def build(loop: mlir.Operation, factor: int) -> None:
         values = emit.for_loop(bounds[0], bounds[1], emit.index(factor), iterations, list(loop.operands)[3:])
         if middle < upper:
             values = emit.for_loop(bounds[1], bounds[2], emit.index(1), iteration, values)
-    for old, new in zip(loop.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    loop.erase()
+    replace_op(loop, *values)

@@ -37,7 +37,7 @@ from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, replace_op
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
@@ -49,20 +49,17 @@ _FEWEST = 32
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class JamUpdatesPass(Pass):
     """Join `factor` updates of matrices of at least `least` bytes, of at most `longest` operations an element."""
 
-    name = "mlirml-jam-updates"
     factor: int = 4
     least: int = 1 << 15
     longest: int = 12
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in named_operations(module, ("scf.for",)):
-                with suppress(NoMatch):
-                    build(match(loop, self), self.factor)
+        for loop in named_operations(module, ("scf.for",)):
+            with suppress(NoMatch):
+                build(match(loop, self), self.factor)
 
 
 @dataclass(frozen=True)
@@ -164,8 +161,7 @@ def build(update: Update, factor: int) -> None:
         )
         if middle < upper:
             found = emit.for_loop(bounds[1], bounds[2], emit.index(1), one, found)
-    loop.results[0].replace_all_uses_with(found[0])
-    loop.erase()
+    replace_op(loop, found[0])
 
 
 def _several(update: Update, first: mlir.Value, matrix: mlir.Value, factor: int) -> mlir.Value:

@@ -11,17 +11,13 @@ that no later pass happens to fold would be left when kernels are built.
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir, operations
 from mlirml.passes import Pass, register, run_upstream
 
 
 @register(when=("affine.",))
-@dataclass(frozen=True)
 class LowerAffinePass(Pass):
     """Lower the affine dialect as `lower-affine` does."""
-
-    name = "mlirml-lower-affine"
 
     def run(self, module: mlir.Operation) -> None:
         if any(op.name.startswith("affine.") for op in operations(module)):  # it folds others, too

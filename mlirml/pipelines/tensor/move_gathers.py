@@ -60,21 +60,17 @@ class Gather:
 
 
 @register(when=every(("tensor.extract",), ("math.", "arith.divf")), optional=True)
-@dataclass(frozen=True)
 class MoveGathersPass(Pass):
     """Compute costly functions of gathered rows before the gather."""
 
-    name = "mlirml-move-gathers"
-
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            gathers: list[Gather] = []
-            for op in named_operations(module, ("linalg.generic",)):
-                with suppress(NoMatch):
-                    gathers.append(match_gather(op))
-            for gather in gathers:
-                with suppress(NoMatch):
-                    move(gather)
+        gathers: list[Gather] = []
+        for op in named_operations(module, ("linalg.generic",)):
+            with suppress(NoMatch):
+                gathers.append(match_gather(op))
+        for gather in gathers:
+            with suppress(NoMatch):
+                move(gather)
 
 
 def match_gather(op: mlir.Operation) -> Gather:

@@ -24,13 +24,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlirml.analysis.dimensions import kept_dims, slice_numbers
-from mlirml.analysis.structured import indexing_maps, is_parallel
+from mlirml.analysis.structured import groups_of, indexing_maps, is_parallel
 from mlirml.analysis.tensor_stores import stored_between
 from mlirml.analysis.traits import TENSOR_VIEWS
 from mlirml.analysis.values import has_one_use, outer_values
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import applies
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir
+from mlirml.ir.bindings import block_ops, defining_op, mlir, replace_op
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.tensor.fuse import tensor_blocks
@@ -44,27 +45,23 @@ Groups = list[list[int]]
 
 
 @register(when=("tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice"), optional=True)
-@dataclass(frozen=True)
 class MoveReshapesPass(Pass):
     """Move reshapes out from between elementwise operations."""
 
-    name = "mlirml-move-reshapes"
-
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for block in tensor_blocks(module):
-                for op in block_ops(block):
-                    if is_elementwise(op):
-                        move_collapse_after(op)
-                todo = [op for op in block_ops(block) if op.name in _MOVE]
-                while todo:
-                    op = todo.pop()
-                    readers = [use.owner.operation for use in op.results[0].uses]
-                    new = _MOVE[op.name](op)
-                    if new is not None:
-                        todo += [reader for reader in readers if reader.name in _MOVE and reader not in todo]
-                        owners = [new, *map(defining_op, new.operands)]
-                        todo += [owner for owner in owners if owner is not None and owner.name in _MOVE]
+        for block in tensor_blocks(module):
+            for op in block_ops(block):
+                if is_elementwise(op):
+                    move_collapse_after(op)
+            todo = [op for op in block_ops(block) if op.name in _MOVE]
+            while todo:
+                op = todo.pop()
+                readers = [use.owner.operation for use in op.results[0].uses]
+                new = _MOVE[op.name](op)
+                if new is not None:
+                    todo += [reader for reader in readers if reader.name in _MOVE and reader not in todo]
+                    owners = [new, *map(defining_op, new.operands)]
+                    todo += [owner for owner in owners if owner is not None and owner.name in _MOVE]
 
 
 def is_elementwise(op: mlir.Operation) -> bool:
@@ -83,11 +80,6 @@ def only_picks(map_: mlir.AffineMap) -> bool:
     """True if every result of a map is a different loop."""
     found = [e.position for e in map_.results if isinstance(e, mlir.AffineDimExpr)]
     return len(found) == len(map_.results) == len(set(found))
-
-
-def groups_of(op: mlir.Operation) -> Groups:
-    """For each collapsed dimension the expanded dimensions."""
-    return [[dim.value for dim in group] for group in op.attributes["reassociation"]]
 
 
 def move_collapse_after(op: mlir.Operation) -> None:
@@ -112,8 +104,7 @@ def move_collapse_after(op: mlir.Operation) -> None:
             new = expanded(op, groups, shape, {position: owner.operands[0]})
             result_type, attributes = op.results[0].type, {"reassociation": owner.attributes["reassociation"]}
             result = emit.value("tensor.collapse_shape", [new], result_type, **attributes)
-        op.results[0].replace_all_uses_with(result)
-        op.erase()
+        replace_op(op, result)
         owner.erase()
         return
 
@@ -129,8 +120,7 @@ def move_expand_before(op: mlir.Operation) -> mlir.Operation | None:
         return None
     with producer.location, mlir.InsertionPoint(producer):
         new = expanded(producer, groups_of(op), list(op.results[0].type.shape), {})
-    op.results[0].replace_all_uses_with(new)
-    op.erase()
+    replace_op(op, new)
     producer.erase()
     return defining_op(new)
 
@@ -155,8 +145,7 @@ def move_slice_before(op: mlir.Operation) -> mlir.Operation | None:
             for operand, map_ in zip(list(producer.operands)[:-1], maps, strict=False)
         ]
         new = rebuilt(producer, operands, maps[:-1], list(slice_type.shape))
-    op.results[0].replace_all_uses_with(new)
-    op.erase()
+    replace_op(op, new)
     producer.erase()
     return defining_op(new)
 
@@ -207,8 +196,7 @@ def move_row_before(op: mlir.Operation, producer: mlir.Operation) -> mlir.Operat
         return None
     with op.location, mlir.InsertionPoint(op):
         new = build_row(op, elements, slice_offsets(op), sizes, strides, kept)
-    op.results[0].replace_all_uses_with(new)
-    op.erase()
+    replace_op(op, new)
     producer.erase()
     return defining_op(new)
 
@@ -218,10 +206,7 @@ def may_slice(value: mlir.Value, reader: mlir.Operation) -> bool:
     owner = defining_op(value)
     if owner is None or owner.block != reader.block or may_reshape(value):
         return True
-    try:
-        return bool(match_elements(owner))
-    except NoMatch:
-        return False
+    return applies(match_elements, owner)
 
 
 def build_row(

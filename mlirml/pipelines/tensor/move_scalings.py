@@ -21,10 +21,12 @@ for floats. A division of integers stays.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.constants import is_constant
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.costs import is_worth
-from mlirml.analysis.structured import indexing_maps, is_parallel
+from mlirml.analysis.structured import indexing_maps, is_parallel, map_of
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir import emit
@@ -40,20 +42,15 @@ _SCALINGS = ("arith.mulf", "arith.muli", "arith.divf")
 
 
 @register(when=ANY_CONTRACTION, optional=True)
-@dataclass(frozen=True)
 class MoveScalingsPass(Pass):
     """Move scalings and broadcasts of factors after the product. With `exact` only where no float is reassociated."""
 
-    name = "mlirml-move-scalings"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for op in named_operations(module, CONTRACTIONS):  # in the order of the program: they move through chains
-                try:
-                    move(op, self.exact)
-                except NoMatch:
-                    continue
+        for op in named_operations(module, CONTRACTIONS):  # in the order of the program: they move through chains
+            with suppress(NoMatch):
+                move(op, self.exact)
 
 
 def move(op: mlir.Operation, exact: bool) -> None:
@@ -217,7 +214,7 @@ def build_term(first: Factor, second: Factor, dims: Dims, product: Product) -> m
     if set(first.dims) - set(dims):
         return networks.build_product(first, second, dims, product.sizes, product.element)
     rank = len(dims)
-    maps = [networks.map_of(rank, [dims.index(d) for d in factor.dims]) for factor in (first, second)]
+    maps = [map_of(rank, [dims.index(d) for d in factor.dims]) for factor in (first, second)]
     out = emit.empty(mlir.RankedTensorType.get([product.sizes[d] for d in dims], product.element))
     multiply = "arith.mulf" if isinstance(product.element, mlir.FloatType) else "arith.muli"
 
@@ -234,5 +231,5 @@ def build_broadcast(value: mlir.Value, dims: Dims, product: Product) -> mlir.Val
     if len(dims) == rank:
         return value
     out = emit.empty(product.op.results[0].type)
-    maps = [networks.map_of(rank, [product.dims.index(d) for d in dims]), mlir.AffineMap.get_identity(rank)]
+    maps = [map_of(rank, [product.dims.index(d) for d in dims]), mlir.AffineMap.get_identity(rank)]
     return emit.generic([value], [out], maps, ["parallel"] * rank, lambda xs: [xs[0]]).results[0]

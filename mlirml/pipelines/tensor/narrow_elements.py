@@ -32,7 +32,6 @@ from math import prod
 
 from mlirml.analysis.ranges import Ranges
 from mlirml.analysis.structured import is_parallel
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
@@ -42,20 +41,17 @@ _LEAST, _GREATEST = -(1 << 31), (1 << 31) - 1
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class NarrowElementsPass(Pass):
     """Store integers that fit into 32 bits as such, in tensors of at least `least` bytes that loops read one by one."""
 
-    name = "mlirml-narrow-elements"
     least: int = 1 << 15
 
     def run(self, module: mlir.Operation) -> None:
         ranges = Ranges()
-        with module.context:
-            for generic in named_operations(module, ("linalg.generic",)):
-                with suppress(NoMatch):
-                    match(generic, ranges, self.least)
-                    narrow(generic)
+        for generic in named_operations(module, ("linalg.generic",)):
+            with suppress(NoMatch):
+                match(generic, ranges, self.least)
+                narrow(generic)
 
 
 def match(generic: mlir.Operation, ranges: Ranges, least: int) -> None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.costs import is_worth
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import TWO_CONTRACTIONS
@@ -27,11 +26,9 @@ from mlirml.pipelines.tensor.products import networks, orders
 
 
 @register(when=TWO_CONTRACTIONS, optional=True)
-@dataclass(frozen=True)
 class OrderProductsPass(Pass):
     """Compute chains of products in the cheapest order. With `exact` only those of integers."""
 
-    name = "mlirml-order-products"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:

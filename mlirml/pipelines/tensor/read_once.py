@@ -50,23 +50,20 @@ _PURE = ("arith.", "linalg.", "math.", "tensor.")
 
 
 @register(when=TWO_CONTRACTIONS, optional=True)
-@dataclass(frozen=True)
 class ReadOncePass(Pass):
     """Compute products of a matrix with vectors together, by blocks of rows that half fill the L2 cache."""
 
-    name = "mlirml-read-once"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
         done = False
-        with module.context:
-            for block in tensor_blocks(module):
-                for matrix in dict.fromkeys(m for op in block_ops(block) if (m := matrix_of(op)) is not None):
-                    rows, ops = self._rows(matrix), block_ops(block)
-                    group = gather(ops, matrix) if rows else Group(matrix)
-                    if len(group.products) > 1 and group.leave_room(ops):
-                        build(group, rows)
-                        done = True
+        for block in tensor_blocks(module):
+            for matrix in dict.fromkeys(m for op in block_ops(block) if (m := matrix_of(op)) is not None):
+                rows, ops = self._rows(matrix), block_ops(block)
+                group = gather(ops, matrix) if rows else Group(matrix)
+                if len(group.products) > 1 and group.leave_room(ops):
+                    build(group, rows)
+                    done = True
         if done:
             declare(module)
 

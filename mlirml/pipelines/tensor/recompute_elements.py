@@ -27,7 +27,7 @@ from mlirml.analysis.minimum_cut import Network
 from mlirml.analysis.structured import indexing_maps
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
 from mlirml.pipelines.tensor.fuse import tensor_blocks
@@ -36,33 +36,30 @@ _COSTLY = (*CONTRACTIONS, "linalg.conv_2d_nhwc_hwcf", "linalg.conv_2d_nchw_fchw"
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class RecomputeElementsPass(Pass):
     """Minimize the bytes saved of elementwise operations, for tensors of at least `least` bytes."""
 
-    name = "mlirml-recompute-elements"
     least: int = 1 << 18
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for block in tensor_blocks(module):
-                ops = block_ops(block)
-                costly = [number for number, op in enumerate(ops) if op.name in _COSTLY]
-                if not costly:
+        for block in tensor_blocks(module):
+            ops = block_ops(block)
+            costly = [number for number, op in enumerate(ops) if op.name in _COSTLY]
+            if not costly:
+                continue
+            positions = {result: number for number, op in enumerate(ops) for result in op.results}
+            number = 0
+            while number < len(ops):
+                op = ops[number]
+                number += 1
+                if op.name != "linalg.generic" or positions[op.results[0]] > costly[-1]:
                     continue
-                positions = {result: number for number, op in enumerate(ops) for result in op.results}
-                number = 0
-                while number < len(ops):
-                    op = ops[number]
-                    number += 1
-                    if op.name != "linalg.generic" or positions[op.results[0]] > costly[-1]:
-                        continue
-                    try:
-                        found = match_recomputation(op, positions, costly, self.least)
-                    except NoMatch:
-                        continue
-                    recompute(found, positions)
-                    ops = block_ops(block)  # some have been replaced by clones
+                try:
+                    found = match_recomputation(op, positions, costly, self.least)
+                except NoMatch:
+                    continue
+                recompute(found, positions)
+                ops = block_ops(block)  # some have been replaced by clones
 
 
 @dataclass(frozen=True)
@@ -258,6 +255,4 @@ def _rebuild_reader(
         new = emit.generic(inputs, operands[count:], [*new_maps, *maps[count:]], _iterator_types(reader), build)
     here = positions[reader.results[0]]
     positions.update((fresh, here) for fresh in new.results)
-    for old, fresh in zip(reader.results, new.results):
-        old.replace_all_uses_with(fresh)
-    reader.erase()
+    replace_op(reader, *new.results)

@@ -28,31 +28,26 @@ from mlirml.analysis.structured import dims_of, reductions_of, sizes_of
 from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import every
 from mlirml.pipelines.tensor.tiling.row_limits import Elements, can_build
 
 _MOST_TERMS = 24
 """The most terms that a value is recomputed from."""
 
 
-@register(when=("arith.select",), optional=True)
-@dataclass(frozen=True)
+@register(when=every(("arith.select",), ("linalg.index",)), optional=True)
 class RecomputeMasksPass(Pass):
     """Recompute masks and integers of indices in the operations that read them."""
 
-    name = "mlirml-recompute-masks"
-
     def run(self, module: mlir.Operation) -> None:
-        if not has_op(module, ("linalg.index",)) or not has_op(module, ("arith.select",)):
-            return
-        with module.context:
-            makers: dict[mlir.Operation, None] = {}
-            for op in named_operations(module, ("linalg.generic",)):
-                with suppress(NoMatch):
-                    makers.update(dict.fromkeys(recompute(match_masks(op))))
-            for op in reversed(makers):
-                drop_results(op)
+        makers: dict[mlir.Operation, None] = {}
+        for op in named_operations(module, ("linalg.generic",)):
+            with suppress(NoMatch):
+                makers.update(dict.fromkeys(recompute(match_masks(op))))
+        for op in reversed(makers):
+            drop_results(op)
 
 
 @dataclass(frozen=True)
@@ -139,9 +134,7 @@ def recompute(found: Masks) -> list[mlir.Operation]:
     makers = [maker for n in found.terms if (maker := maker_of(op.operands[n])) is not None]
     with op.location, mlir.InsertionPoint(op):
         new = emit.generic(inputs, list(op.operands)[count:], [*maps, *member.maps[count:]], iterators_of(op), body)
-    for old, result in zip(op.results, new.results, strict=True):
-        old.replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, *new.results)
     return makers
 
 

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.costs import is_worth
 from mlirml.analysis.dimensions import kept_dims, slice_numbers
-from mlirml.analysis.structured import indexing_maps, reductions_of
+from mlirml.analysis.structured import indexing_maps, map_of, reductions_of
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir import emit
@@ -38,22 +38,19 @@ _ADDS = ("arith.addf", "arith.addi")
 
 
 @register(when=ANY_CONTRACTION, optional=True)
-@dataclass(frozen=True)
 class ReduceProductsPass(Pass):
     """Compute the slices, diagonals and sums of products without the products. With `exact` sums of integers only."""
 
-    name = "mlirml-reduce-products"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            todo = named_operations(module, _READERS)
-            while todo:  # the last one first: what it needs of its factors may be reduced in turn
-                op = todo.pop()
-                try:
-                    todo += self._reduced(op)
-                except NoMatch:
-                    continue
+        todo = named_operations(module, _READERS)
+        while todo:  # the last one first: what it needs of its factors may be reduced in turn
+            op = todo.pop()
+            try:
+                todo += self._reduced(op)
+            except NoMatch:
+                continue
 
     def _reduced(self, op: mlir.Operation) -> list[mlir.Operation]:
         if op.name == "tensor.extract_slice":
@@ -228,7 +225,7 @@ def rebuilt(
         lists = [[order[d] for d in each] for each in (parts[0][1], parts[1][1], dims)]
         body = product.op.regions[0].blocks[0]
         attributes = {"cast": product.op.attributes["cast"]} if "cast" in product.op.attributes else {}
-        maps = [networks.map_of(len(order), each) for each in lists]
+        maps = [map_of(len(order), each) for each in lists]
         result = emit.contract([*operands, out], maps, lambda xs: emit.body_again(body, xs)[0], attributes)
     networks.tell(product.op.location, f"{what} of `a @ b` is computed alone: {orders.saving(old, new)}")
     op.results[0].replace_all_uses_with(result)

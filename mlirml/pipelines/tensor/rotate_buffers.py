@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.trip_counts import trip_count
-from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP
@@ -31,20 +31,15 @@ from mlirml.pipelines.unroll import unroll
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class RotateBuffersPass(Pass):
     """Unroll loops that permute arrays, up to `max_factor` times if the result has at most `max_ops` operations."""
 
-    name = "mlirml-rotate-buffers"
     max_factor: int = 6
     max_ops: int = 2400
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in named_operations(module, ("scf.for",))[::-1]:  # inner loops first
-            try:
-                period = match_rotation(loop)
-            except NoMatch:
-                continue
+        inner_first = named_operations(module, ("scf.for",))[::-1]
+        for loop, period in matched(match_rotation, inner_first):
             if period <= self.max_factor and period * sum(1 for _ in operations(loop)) <= self.max_ops:
                 unroll(loop, period)
 

@@ -19,18 +19,15 @@ left as tensors: they are computed where the results are stored.
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.ir.rank_zero import Scalars, is_scalar
 from mlirml.passes import Pass, register
 
 
 @register(when=("!tensor<0d>",), optional=True)
-@dataclass(frozen=True)
 class ScalarizePass(Pass):
     """Replace operations on tensors of rank 0 by scalar ones, in functions with at least `fewest` of them."""
 
-    name = "mlirml-scalarize"
     fewest: int = 16
 
     def run(self, module: mlir.Operation) -> None:

@@ -27,7 +27,7 @@ from mlirml.codegen.cpu.contract.attribute import NAME, from_words, read_fields,
 from mlirml.codegen.cpu.contract.cluster import cluster_key, cluster_text
 from mlirml.codegen.cpu.contract.plan import TILE_K, Schedule, check, fits_tiles, plan, round_up
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, Problem, build_problem, match_contraction
-from mlirml.core.dataclass import dataclass, replace
+from mlirml.core.dataclass import replace
 from mlirml.errors import LoweringError
 from mlirml.ir.bindings import defining_op, mlir, named_operations
 from mlirml.ir.location import source_location
@@ -37,11 +37,9 @@ from mlirml.targets.machine import Processor
 
 
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
-@dataclass(frozen=True)
 class ScheduleContractPass(Pass):
     """Choose the kernel, tile and blocks of every contraction; `kernel` to `nc` are chosen by the options if given."""
 
-    name = "mlirml-schedule-contract"
     processor: Processor = Processor()
     kernel: str = ""
     mr: int = 0

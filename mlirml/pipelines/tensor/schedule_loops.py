@@ -14,17 +14,14 @@ one of theirs (`codegen/cpu/conv/plan.py`), and loops are made by the fields of 
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir
 from mlirml.passes import Pass, register
 
 
 @register(optional=True)
-@dataclass(frozen=True)
 class ScheduleLoopsPass(Pass):
     """Attach the schedules of `tuned` to the operations that they were found for."""
 
-    name = "mlirml-schedule-loops"
     tuned: tuple[str, ...] = ()
 
     def run(self, module: mlir.Operation) -> None:
@@ -35,11 +32,10 @@ class ScheduleLoopsPass(Pass):
         from mlirml.codegen.cpu.loop_schedule import from_words
 
         found = {key: text for entry in self.tuned for key, _, text in [entry.partition("/")]}
-        with module.context:
-            for cluster in window_clusters(module) + chain_clusters(module):
-                text = found.get(cluster_key(cluster.text), "")
-                if text.startswith("conv=") or from_words(text) is not None:
-                    schedule(cluster.members, text)
+        for cluster in window_clusters(module) + chain_clusters(module):
+            text = found.get(cluster_key(cluster.text), "")
+            if text.startswith("conv=") or from_words(text) is not None:
+                schedule(cluster.members, text)
 
 
 def schedule(members: tuple[mlir.Operation, ...] | list[mlir.Operation], text: str) -> None:

@@ -34,7 +34,6 @@ is computed whole if something depends on its masked elements, as a softmax does
 from __future__ import annotations
 
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, every
@@ -42,11 +41,9 @@ from mlirml.targets.machine import Processor
 
 
 @register(when=every(ANY_CONTRACTION, ("arith.select",), ("linalg.index",)))
-@dataclass(frozen=True)
 class SkipMaskedPass(Pass):
     """Tile products with masks of comparisons of indices by rows and columns, and leave out tiles that are masked."""
 
-    name = "mlirml-skip-masked"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:

@@ -18,6 +18,8 @@ must have no other user. Floats are reassociated, which `exact` forbids.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.dimensions import slice_numbers
 from mlirml.analysis.values import has_one_use, used_values
@@ -33,22 +35,17 @@ _MOVABLE = ("linalg.", "tensor.", "arith.constant")
 
 
 @register(when=("mlirml.inverse",), optional=True)
-@dataclass(frozen=True)
 class SolveInversesPass(Pass):
     """Solve systems in place of products with inverses. With `exact` nothing changes."""
 
-    name = "mlirml-solve-inverses"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         if self.exact:
             return
-        with module.context:
-            for op in named_operations(module, ("mlirml.inverse",)):
-                try:
-                    solve(match_inverse(op))
-                except NoMatch:
-                    continue
+        for op in named_operations(module, ("mlirml.inverse",)):
+            with suppress(NoMatch):
+                solve(match_inverse(op))
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,12 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from mlirml.analysis.constants import constant_of
-from mlirml.analysis.structured import indexing_maps, reductions_of
+from mlirml.analysis.structured import indexing_maps, map_of, reductions_of
 from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import attempt
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.ir.rank_zero import slice_offsets
@@ -47,20 +48,17 @@ _MULTIPLIES = ("arith.mulf", "arith.muli")
 
 
 @register(when=LOOP_OR_REQUEST)
-@dataclass(frozen=True)
 class SumProductsPass(Pass):
     """Make loops that add up products of slices products of arrays. With `exact` those of integers only."""
 
-    name = "mlirml-sum-products"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         changed = False
         for loop in named_operations(module, ("scf.for",))[::-1]:  # inner loops first
             for number in range(len(loop.results)):
-                try:
-                    sum_ = match_sum(loop, number, self.exact)
-                except NoMatch:
+                sum_ = attempt(match_sum, loop, number, self.exact)
+                if sum_ is None:
                     continue
                 with loop.location, mlir.InsertionPoint(loop):
                     build_sum(sum_)
@@ -354,7 +352,7 @@ def elementwise(
 ) -> mlir.Value:
     """An operation element by element, in loops with these labels."""
     sizes = {d: n for factor in factors for d, n in zip(factor.dims, factor.value.type.shape, strict=True)}
-    maps = [networks.map_of(len(dims), [dims.index(d) for d in factor.dims]) for factor in factors]
+    maps = [map_of(len(dims), [dims.index(d) for d in factor.dims]) for factor in factors]
     maps.append(mlir.AffineMap.get_identity(len(dims)))
     out = emit.empty(mlir.RankedTensorType.get([sizes[d] for d in dims], element))
     op = emit.generic([factor.value for factor in factors], [out], maps, ["parallel"] * len(dims), body)

@@ -48,19 +48,16 @@ _LOOPS = ("scf.for", "scf.while", "scf.if")
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class UnrollReductionsPass(Pass):
     """Unroll reductions to a scalar of at most `most` elements, with bodies of at most `longest` operations."""
 
-    name = "mlirml-unroll-reductions"
     most: int = 8
     longest: int = 64
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for op in named_operations(module, ("linalg.generic",)):
-                with suppress(NoMatch):
-                    build(op, match(op, self.most, self.longest))
+        for op in named_operations(module, ("linalg.generic",)):
+            with suppress(NoMatch):
+                build(op, match(op, self.most, self.longest))
 
 
 @dataclass(frozen=True)

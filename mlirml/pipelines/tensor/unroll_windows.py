@@ -24,30 +24,24 @@ import itertools
 from collections.abc import Mapping
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir, named_operations
+from mlirml.ir.bindings import block_ops, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
 
 
 @register(when=(*LOOP_OR_REQUEST, "linalg.window"), optional=True)
-@dataclass(frozen=True)
 class UnrollWindowsPass(Pass):
     """Unroll windows of at most `most` elements."""
 
-    name = "mlirml-unroll-windows"
     most: int = 32
 
     def run(self, module: mlir.Operation) -> None:
-        for op in named_operations(module, ("linalg.generic",)):
-            try:
-                window = match_window(op, self.most)
-            except NoMatch:
-                continue
+        for op, window in matched(match_window, named_operations(module, ("linalg.generic",)), self.most):
             with op.location, mlir.InsertionPoint(op):
                 result = build_unrolled(op, window)
-            op.results[0].replace_all_uses_with(result)
-            op.erase()
+            replace_op(op, result)
 
 
 @dataclass(frozen=True)
@@ -138,8 +132,7 @@ def build_unrolled(op: mlir.Operation, window: Window) -> mlir.Value:
         return [value]
 
     both = [*maps, map_of(window.accesses[-1], number, len(kept))]
-    found: mlir.Value = emit.generic(inputs, [result], both, ["parallel"] * len(kept), body).results[0]
-    return found
+    return emit.generic(inputs, [result], both, ["parallel"] * len(kept), body).results[0]
 
 
 def clone_body(

@@ -34,10 +34,9 @@ from functools import partial
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.traits import TENSOR_READS, TENSOR_STARTS, TENSOR_STORES
-from mlirml.analysis.values import captured_values, used_values
-from mlirml.core.dataclass import dataclass
+from mlirml.analysis.values import captured_values, is_static_tensor, used_values
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, replace_op
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
@@ -51,20 +50,17 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class WidenColumnsPass(Pass):
     """Make loops over columns, of at most `longest` operations, work on `columns` of them at a time."""
 
-    name = "mlirml-widen-columns"
     columns: int = 16
     longest: int = 32
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in named_operations(module, ("scf.for",)):
-                with suppress(NoMatch):
-                    wide = match(loop, self.longest)
-                    build(loop, wide, self.columns)
+        for loop in named_operations(module, ("scf.for",)):
+            with suppress(NoMatch):
+                wide = match(loop, self.longest)
+                build(loop, wide, self.columns)
 
 
 def match(loop: mlir.Operation, longest: int) -> set[mlir.Value]:
@@ -74,7 +70,7 @@ def match(loop: mlir.Operation, longest: int) -> set[mlir.Value]:
     *body, end = block_ops(block)
     if not carried or constant_of(loop.operands[2]) != 1 or len(body) > longest:
         raise NoMatch("no short loop over a matrix")
-    if not all(_is_static(value) for value in carried):
+    if not all(is_static_tensor(value) for value in carried):
         raise NoMatch("something else than arrays is carried")
     versions = {value: position for position, value in enumerate(carried)}
     wide: set[mlir.Value] = set()
@@ -97,10 +93,6 @@ def match(loop: mlir.Operation, longest: int) -> set[mlir.Value]:
     if not reduces or [versions.get(value) for value in end.operands] != list(range(len(carried))):
         raise NoMatch("no sum over a column, or other values are carried")
     return wide
-
-
-def _is_static(value: mlir.Value) -> bool:
-    return isinstance(value.type, mlir.RankedTensorType) and value.type.has_static_shape
 
 
 def _reads_column(op: mlir.Operation, number: mlir.Value, wide: set[mlir.Value]) -> bool:
@@ -154,7 +146,7 @@ def _check_widened(op: mlir.Operation, wide: set[mlir.Value]) -> bool:
     owners = map(defining_op, captured_values(op))
     if any(owner is not None and owner.block == op.block for owner in owners):
         raise NoMatch("its body uses a number of the loop that is no operand")
-    if not all(m.is_projected_permutation for m in maps) or not all(map(_is_static, op.operands)):
+    if not all(m.is_projected_permutation for m in maps) or not all(map(is_static_tensor, op.operands)):
         raise NoMatch("it is not a plain loop nest")
     for init in list(op.operands)[-len(op.results) :]:
         if init not in wide and not _is_uniform(init):
@@ -200,9 +192,7 @@ def build(loop: mlir.Operation, wide: set[mlir.Value], columns: int) -> None:
             values = emit.for_loop(lower, middle, step, partial(several, count), values)
             lower = middle
         values = emit.for_loop(lower, upper, one, single, values)
-    for old, new in zip(loop.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    loop.erase()
+    replace_op(loop, *values)
 
 
 def _widened(

@@ -36,18 +36,14 @@ _COMPARED = ("arith.cmpf", "arith.select", "arith.maximumf", "arith.minimumf", "
 
 
 @register(when=("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf", "arith.cmpf"), optional=True)
-@dataclass(frozen=True)
 class WidenExtremesPass(Pass):
     """Reduce f16 and bf16 to extremes in f32."""
 
-    name = "mlirml-widen-extremes"
-
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for generic in named_operations(module, ("linalg.generic",)):
-                for number in range(len(generic.results)):
-                    with suppress(NoMatch):
-                        widen(match_extreme(generic, number))
+        for generic in named_operations(module, ("linalg.generic",)):
+            for number in range(len(generic.results)):
+                with suppress(NoMatch):
+                    widen(match_extreme(generic, number))
 
 
 @dataclass(frozen=True)

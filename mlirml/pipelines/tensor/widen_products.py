@@ -16,12 +16,13 @@ after it, are such products.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.cpu.contract.problem import match_contraction
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import defining_op, mlir, named_operations
+from mlirml.ir.bindings import defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, every
 
@@ -30,18 +31,13 @@ _LEAST, _MOST = 96, 0.75
 
 
 @register(when=every(ANY_CONTRACTION, ("tensor.extract_slice",)), optional=True)
-@dataclass(frozen=True)
 class WidenProductsPass(Pass):
     """Compute the product of slices of a matrix as a part of a symmetric product."""
 
-    name = "mlirml-widen-products"
-
     def run(self, module: mlir.Operation) -> None:
         for op in named_operations(module, CONTRACTIONS):
-            try:
+            with suppress(NoMatch):
                 widen(op)
-            except NoMatch:
-                continue
 
 
 def widen(op: mlir.Operation) -> None:
@@ -77,8 +73,7 @@ def widen(op: mlir.Operation) -> None:
         whole = emit.contract(operands, indexing_maps(op), lambda xs: emit.body_again(body, xs)[0], attributes)
         shape = [first[1], second[1]]
         part = emit.extract_slice(whole, [first[0] - low, second[0] - low], shape, shape)
-    op.results[0].replace_all_uses_with(part)
-    op.erase()
+    replace_op(op, part)
 
 
 def _columns(op: mlir.Operation | None, column: int) -> tuple[mlir.Value, tuple[int, int]]:

@@ -28,6 +28,7 @@ from mlirml.analysis.constants import constant_of
 from mlirml.analysis.ranges import Ranges
 from mlirml.analysis.while_ranges import is_outside
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch
@@ -55,11 +56,7 @@ class Counted:
 def count_loops(function: mlir.Operation) -> None:
     """Turn the counting `scf.while` of a function into `scf.for`, inner ones first."""
     ranges = Ranges()
-    for loop in reversed(named_operations(function, ("scf.while",))):
-        try:
-            match = match_counted(loop, ranges)
-        except NoMatch:
-            continue
+    for loop, match in matched(match_counted, reversed(named_operations(function, ("scf.while",))), ranges):
         with loop.location, mlir.InsertionPoint(loop):
             build_for(match)
         loop.erase()
@@ -134,8 +131,7 @@ def outside(value: mlir.Value, loop: mlir.Operation) -> mlir.Value:
     op = defining_op(value)
     if op is None or op.block != loop.regions[0].blocks[0]:
         return value
-    made: mlir.Value = op.clone().results[0]
-    return made
+    return op.clone().results[0]
 
 
 def as_index(value: mlir.Value) -> mlir.Value:

@@ -21,7 +21,7 @@ from dataclasses import field
 from mlirml.analysis.affine import Loop, Reader, constant
 from mlirml.analysis.cost import is_costly
 from mlirml.analysis.traits import AFFINE_VALUES
-from mlirml.analysis.values import operands_first, walk
+from mlirml.analysis.values import is_tensor, operands_first, operands_of, walk
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -404,12 +404,7 @@ class _Walk:
 
 def is_computed(value: mlir.Value) -> bool:
     """True if a value is more than a constant or an index converted to a scalar."""
-
-    def operands(one: mlir.Value) -> Sequence[mlir.Value]:
-        op = defining_op(one)
-        return op.operands if op is not None else ()
-
-    made = map(defining_op, walk(value, operands))
+    made = map(defining_op, walk(value, operands_of))
     return any(op is not None and op.name == "tensor.extract" for op in made)
 
 
@@ -442,10 +437,6 @@ def _common(a: Sequence[Loop], b: Sequence[Loop]) -> Iterator[Loop]:
         if one is not other:
             return
         yield one
-
-
-def is_tensor(value: mlir.Value) -> bool:
-    return isinstance(value.type, mlir.RankedTensorType)
 
 
 def element_type(value: mlir.Value) -> mlir.Type:

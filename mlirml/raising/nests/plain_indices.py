@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.affine import Reader
-from mlirml.analysis.ranges import Ranges, decided, remainder_of
+from mlirml.analysis.ranges import CLAMPS, Ranges, clamped_operand, decided, remainder_of
 from mlirml.analysis.traits import INDEX_CASTS
 from mlirml.analysis.values import operands_first
 from mlirml.ir import emit
@@ -149,16 +149,8 @@ def _compared(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
     return None if outcome is None else emit.constant(mlir.BoolAttr.get(outcome))
 
 
-def _smaller(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
-    (a, b), (x, y) = op.operands, map(limits.of, op.operands)
-    if op.name == "arith.minui" and (x[0] < 0 or y[0] < 0):
-        return None
-    return a if x[1] <= y[0] else b if y[1] <= x[0] else None
-
-
-def _greater(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
-    (a, b), (x, y) = op.operands, map(limits.of, op.operands)
-    return a if x[0] >= y[1] else b if y[0] >= x[1] else None
+def _clamped(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
+    return clamped_operand(op, limits.of)
 
 
 def _left_over(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
@@ -194,9 +186,7 @@ _DECISIONS = {
     "arith.ori": _both,
     "arith.select": _chosen,
     "arith.cmpi": _compared,
-    "arith.minsi": _smaller,
-    "arith.minui": _smaller,
-    "arith.maxsi": _greater,
+    **dict.fromkeys(CLAMPS, _clamped),
     "arith.subi": _left_over,
     "arith.shrsi": _shifted,
 }

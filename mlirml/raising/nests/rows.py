@@ -18,7 +18,7 @@ from typing import TypeGuard
 from mlirml.analysis.tensor_stores import stored_between
 from mlirml.analysis.traits import BRANCHES
 from mlirml.ir import emit
-from mlirml.ir.bindings import defining_op, mlir
+from mlirml.ir.bindings import defining_op, mlir, replace_op
 from mlirml.ir.erase import is_unused
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.raising.nests.computed import element_at, is_worth_reading, sources_of
@@ -35,8 +35,7 @@ def read_in_place(ops: Sequence[mlir.Operation]) -> None:
             if found is None:
                 break
             row = defining_op(read.operands[0])
-            read.results[0].replace_all_uses_with(found)
-            read.erase()
+            replace_op(read, found)
             if row is not None and is_unused(row):
                 row.erase()
             read = defining_op(found)
@@ -136,8 +135,7 @@ def _store_elements(op: mlir.Operation, chain: Sequence[mlir.Operation]) -> None
         for store in chain:
             indices = indices_in_source(row, row.results[0].type, list(store.operands)[2:])
             whole = emit.value("tensor.insert", [store.operands[0], whole, *indices], whole.type)
-    op.results[0].replace_all_uses_with(whole)
-    op.erase()
+    replace_op(op, whole)
 
 
 def has_static_strides(row: mlir.Operation) -> bool:

@@ -23,12 +23,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mlirml.analysis.contractions import BY_MAPS
+from mlirml.analysis.structured import map_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.factors import Operand, build_operand, gather, match_direct, used
-from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loop_of_dims, map_of, narrowed, restricted
+from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loop_of_dims, narrowed, restricted
 from mlirml.raising.recognition.terms import Factor, Mask, Term, read_terms
 from mlirml.raising.recognition.triangle import match_strips
 

@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mlirml.analysis.structured import map_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.contract import check_cheap, zeros
 from mlirml.raising.recognition.factors import Operand, build_operand, match_direct, operand_of
-from mlirml.raising.recognition.nest import Nest, loop_of_dims, map_of
+from mlirml.raising.recognition.nest import Nest, loop_of_dims
 from mlirml.raising.recognition.pool import window_map
 from mlirml.raising.recognition.terms import Mask, is_zero, masks_of, read_terms
 from mlirml.raising.recognition.windows import (

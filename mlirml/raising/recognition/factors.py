@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlirml.analysis.structured import dims_in
+from mlirml.analysis.structured import dims_in, map_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
-from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loop_of_dims, map_of, restricted, union
+from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loop_of_dims, restricted, union
 from mlirml.raising.recognition.terms import Factor, Mask
 
 _CASTS = ("arith.extf", "arith.extsi")

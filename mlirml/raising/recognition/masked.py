@@ -73,5 +73,4 @@ def build_masked(nest: Nest, masked: Masked) -> mlir.Value:
         return [emit.same_type(masked.name, arguments[-1], value)]
 
     kinds = ["reduction" if reduced else "parallel" for reduced in nest.reduction]
-    result: mlir.Value = emit.generic(nest.inputs, nest.inits, nest.maps, kinds, body).results[0]
-    return result
+    return emit.generic(nest.inputs, nest.inits, nest.maps, kinds, body).results[0]

@@ -142,10 +142,6 @@ def loop_of_dims(map_: mlir.AffineMap) -> tuple[int, ...]:
     return found
 
 
-def map_of(rank: int, loops: Sequence[int]) -> mlir.AffineMap:
-    return mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(d) for d in loops])
-
-
 def restricted(map_: mlir.AffineMap, order: Sequence[int]) -> mlir.AffineMap:
     """The map with the loops `order` only, renumbered; others must not occur."""
     new = {old: mlir.AffineDimExpr.get(number) for number, old in enumerate(order)}

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.structured import map_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.ir.combiners import COMBINERS, Combiner
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.extreme import is_number, kept_nan, match_extreme
-from mlirml.raising.recognition.nest import Nest, loop_of_dims, map_of
+from mlirml.raising.recognition.nest import Nest, loop_of_dims
 from mlirml.raising.recognition.terms import read_terms
 from mlirml.raising.recognition.windows import Window, build_window, match_window, read_access, without_units
 

@@ -93,8 +93,7 @@ def float_bits(type_name: str, text: str) -> int:
 
 
 def _double_bits(value: float) -> int:
-    bits: int = struct.unpack("<Q", struct.pack("<d", value))[0]
-    return bits
+    return struct.unpack("<Q", struct.pack("<d", value))[0]
 
 
 def _fast_single(digits: str) -> int | None:
@@ -103,8 +102,7 @@ def _fast_single(digits: str) -> int | None:
     near_tie = abs((_double_bits(value) & (1 << 29) - 1) - (1 << 28)) <= 1
     if near_tie or not 2.0**-126 <= value < 2.0**127:
         return None
-    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
-    return bits
+    return struct.unpack("<I", struct.pack("<f", value))[0]
 
 
 def _round_exactly(value: Fraction, exponent: int, mantissa: int) -> int:

@@ -52,8 +52,7 @@ def to_ptx(text: str, architecture: str = "sm_80") -> str:
     tuning = llvmlite.create_pipeline_tuning_options(speed_level=3)
     builder = llvmlite.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
-    code: str = machine.emit_assembly(module)
-    return code
+    return machine.emit_assembly(module)
 
 
 @lru_cache(maxsize=8)

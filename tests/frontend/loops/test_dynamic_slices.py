@@ -307,6 +307,17 @@ def without_one(x: Any) -> Any:
     return total
 
 
+def votes_of_nearest(distances: Any, labels: Any, k: int) -> Any:
+    votes = labels[np.argsort(distances, axis=1)[:, :k]]
+    return np.stack([(votes == c).sum(axis=1) for c in range(3)], axis=1).argmax(axis=1)
+
+
+def test_static_results_of_dynamic_slices_are_joined() -> None:
+    labels = RNG.integers(0, 3, N)
+    for k in (1, 4):
+        np.testing.assert_array_equal(ml.compile(votes_of_nearest)(A, labels, k), votes_of_nearest(A, labels, k))
+
+
 def test_loops_of_few_iterations_that_join_slices_are_unrolled() -> None:
     check(determinant, A[:4, :4], exact=False)
     check(without_one, V, exact=False)

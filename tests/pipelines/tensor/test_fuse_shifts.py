@@ -100,7 +100,8 @@ def test_chains_are_cut_into_loops_of_limited_size() -> None:
     compiled = ml.compile(long_chain)
     np.testing.assert_allclose(compiled(x, y), long_chain(x, y), rtol=1e-13, atol=1e-13)
     module = parse(compiled.ir("optimize", x, y))
-    FuseShiftsPass().run(module.operation)
+    with module.context:
+        FuseShiftsPass().run(module.operation)
     loops = [op for op in operations(module.operation) if op.name == "linalg.generic"]
     large = [op for op in loops if np.prod(op.results[0].type.shape) > 300]
     sizes = [len(block_ops(op.regions[0].blocks[0])) - 1 for op in large]
@@ -113,5 +114,6 @@ def test_a_program_with_too_much_to_choose_from_is_left_alone(monkeypatch: pytes
     text = ml.compile(long_chain).ir("transform", x, y)
     monkeypatch.setattr("mlirml.pipelines.tensor.stencils.plan._MOST_EFFORT", 100)
     module, same = parse(text), parse(text)
-    FuseShiftsPass().run(module.operation)
+    with module.context:
+        FuseShiftsPass().run(module.operation)
     assert str(module) == str(same)

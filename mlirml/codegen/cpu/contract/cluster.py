@@ -69,16 +69,16 @@ def members_of(op: mlir.Operation) -> list[mlir.Operation]:
     producers = []
     for value in op.operands[:2]:
         owner = defining_op(value)
-        if owner is None or owner in producers or not _is_elementwise(owner):
+        if owner is None or owner in producers or not is_elementwise(owner):
             continue
         if sum(1 for result in owner.results for _ in result.uses) == 1:
             producers.append(owner)
     uses = [use.owner.operation for result in op.results for use in result.uses]
-    consumers = [use for use in uses if len(uses) == 1 and _is_elementwise(use) and use.block == op.block]
+    consumers = [use for use in uses if len(uses) == 1 and is_elementwise(use) and use.block == op.block]
     return [*(p for p in producers if p.block == op.block), op, *consumers]
 
 
-def _is_elementwise(op: mlir.Operation) -> bool:
+def is_elementwise(op: mlir.Operation) -> bool:
     """True for an elementwise operation whose body reads nothing but its arguments and constants."""
     return op.name == "linalg.generic" and is_parallel(op) and reads_arguments_only(op)
 

@@ -65,8 +65,7 @@ def _tile_cycles(space: Space, columns: dict[str, Cycles], threads: int) -> Cycl
     far = np.where(packed_b | (n * k * size < machine.l1_bytes), 1.0, apart)
     total: Cycles = np.maximum(work * far, l2) + 0.25 * np.minimum(work, l2) + 0.6 * l3 + output + packing
     fetched = np.where((n * k * size > machine.l2_bytes) & (columns["prefetch"] > 0), 0.99, 1.0)
-    result: Cycles = total * fetched * problem.repeats / _speedup(problem, columns, threads)
-    return result
+    return total * fetched * problem.repeats / _speedup(problem, columns, threads)
 
 
 def _packing(letter: str) -> list[int]:
@@ -84,8 +83,7 @@ def _inner_cycles(space: Space, columns: dict[str, Cycles]) -> Cycles:
     products = columns["mr"] * vectors / rate / pairs
     loads = (vectors + columns["mr"] * 0.5) / 2.0 / np.minimum(pairs, 2.0)
     chains = costs().kernels.latency / columns["unroll"] / pairs
-    result: Cycles = np.maximum(np.maximum(products, loads), chains) + 0.05 * columns["mr"] / pairs
-    return result
+    return np.maximum(np.maximum(products, loads), chains) + 0.05 * columns["mr"] / pairs
 
 
 def _level(footprint: Cycles, l2_bytes: int) -> Cycles:
@@ -93,8 +91,7 @@ def _level(footprint: Cycles, l2_bytes: int) -> Cycles:
     beyond = np.where(
         footprint > costs().kernels.shared_cache * l2_bytes, costs().kernels.memory_bytes, costs().kernels.l3_bytes
     )
-    result: Cycles = np.where(footprint > 0.7 * l2_bytes, beyond, costs().kernels.l2_bytes)
-    return result
+    return np.where(footprint > 0.7 * l2_bytes, beyond, costs().kernels.l2_bytes)
 
 
 def _packing_cycles(problem: Problem, letter: str, size: Cycles, columns: dict[str, Cycles]) -> Cycles:
@@ -102,8 +99,7 @@ def _packing_cycles(problem: Problem, letter: str, size: Cycles, columns: dict[s
     axis = problem.m if letter == "a" else problem.n
     along, across = getattr(axis, letter), getattr(problem.k[-1], letter)
     factor = 1.0 if along == 1 else 2.0 if across == 1 else 8.0
-    result: Cycles = axis.size * problem.k_size * (2.5 * factor / columns["lanes"] + size / 16)
-    return result
+    return axis.size * problem.k_size * (2.5 * factor / columns["lanes"] + size / 16)
 
 
 def _speedup(problem: Problem, columns: dict[str, Cycles], threads: int) -> Cycles:
@@ -147,8 +143,7 @@ def _with_memory(space: Space, total: Cycles) -> Cycles:
     """Cycles of arithmetic with those of reading the operands once."""
     problem, size = space.problem, BITS[space.problem.compute] / 8
     operands = (problem.m.size + problem.n.size) * problem.k_size * size
-    result: Cycles = np.maximum(total, operands / _level(np.full_like(total, operands), space.machine.l2_bytes))
-    return result
+    return np.maximum(total, operands / _level(np.full_like(total, operands), space.machine.l2_bytes))
 
 
 def _small_cycles(space: Space, columns: dict[str, Cycles], threads: int) -> Cycles:

@@ -9,6 +9,7 @@ from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu.contract.library import match_library
 from mlirml.codegen.cpu.contract.problem import Operand, Problem
 from mlirml.core.dataclass import dataclass, replace
+from mlirml.core.no_match import applies
 from mlirml.passes import NoMatch
 from mlirml.targets.machine import Processor
 
@@ -230,11 +231,9 @@ def is_small(problem: Problem) -> bool:
 
 
 def _is_dot(problem: Problem, few: int, lanes: int) -> bool:
-    try:
-        check(problem, Schedule("dot"))
-    except NoMatch:
-        return False
-    return few == 1 or problem.n.size > problem.m.size or problem.k_size >= 2 * lanes
+    return applies(check, problem, Schedule("dot")) and (
+        few == 1 or problem.n.size > problem.m.size or problem.k_size >= 2 * lanes
+    )
 
 
 def plan_dot(problem: Problem, machine: Processor) -> Schedule:

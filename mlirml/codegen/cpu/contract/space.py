@@ -74,8 +74,7 @@ class Space:
 
     def column(self, name: str) -> Column:
         """The values of one column."""
-        found: Column = self.rows[:, COLUMNS.index(name)]
-        return found
+        return self.rows[:, COLUMNS.index(name)]
 
     def schedule(self, index: int) -> Schedule | None:
         """The schedule of a row; None where no kernel can be made for it."""
@@ -90,8 +89,7 @@ class Space:
     def neighbours(self, index: int) -> Column:
         """The indices of the rows that differ from one in a single column, or in the blocks of one register tile."""
         differ = self.rows != self.rows[index]
-        found: Column = np.flatnonzero(differ.sum(axis=1) == 1)
-        return found
+        return np.flatnonzero(differ.sum(axis=1) == 1)
 
     def nearest(self, schedule: Schedule) -> int:
         """The index of the row that is most like a schedule."""

@@ -65,8 +65,7 @@ def read_epilogue(op: mlir.Operation, numbers: dict[mlir.Value, int], indexed_by
             if owner is None or owner.name != "arith.constant":
                 raise NoMatch("the body uses a value from outside")
             add(owner)
-        found: int = values[value]
-        return found
+        return values[value]
 
     def add(inner: mlir.Operation) -> None:
         steps.append(step(inner, [number(operand) for operand in inner.operands]))

@@ -16,12 +16,13 @@ from functools import partial
 from typing import Protocol
 
 from mlirml.analysis.cost import element_bytes
-from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.structured import groups_of, indexing_maps
+from mlirml.analysis.values import is_tensor
 from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.contract.tiles import Tile
-from mlirml.codegen.gpu.elements import Indices, apply, dims_at, groups_of, is_structured
+from mlirml.codegen.gpu.elements import Indices, apply, dims_at, is_structured
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form, split
-from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import Host, Kernel
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 

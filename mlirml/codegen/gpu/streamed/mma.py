@@ -32,6 +32,7 @@ from mlirml.codegen.gpu.streamed.online import match_online
 from mlirml.codegen.gpu.streamed.plan import Pass, Plan, Store
 from mlirml.codegen.gpu.streamed.split import Split, choose_split, lower_merge, most_parts
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import applies
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
@@ -163,11 +164,7 @@ def is_half(sink: Product) -> bool:
 
 def is_online(plan: Plan) -> bool:
     """True if all passes become one, where weights are exponentials of what is not positive."""
-    try:
-        match_online(plan)
-    except NoMatch:
-        return False
-    return True
+    return applies(match_online, plan)
 
 
 def parts_of(plan: Plan, sink: Product) -> tuple[int, int]:

@@ -25,9 +25,9 @@ from mlirml.codegen.gpu.reads import read_indices
 from mlirml.codegen.gpu.streamed.online import Online, factor_of, known_maximum, match_online
 from mlirml.codegen.gpu.streamed.plan import Plan, row_indices
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import attempt
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
-from mlirml.passes import NoMatch
 
 if TYPE_CHECKING:
     from mlirml.codegen.gpu.streamed.kernel import Streamed
@@ -61,10 +61,7 @@ def most_parts(host: Host, plan: Plan, columns: int) -> int:
 
 def find_online(host: Host, plan: Plan) -> Online | None:
     """All passes of a plan as one, where threads shuffle: without, the maxima of each tile take many barriers."""
-    try:
-        return match_online(plan) if host.device.subgroup else None
-    except NoMatch:
-        return None
+    return attempt(match_online, plan) if host.device.subgroup else None
 
 
 def choose_split(host: Host, plan: Plan, rows: int, columns: int) -> Split | None:

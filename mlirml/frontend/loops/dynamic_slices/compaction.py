@@ -81,7 +81,7 @@ def compaction_of(trace: Trace, mask: Traced) -> Compaction:
     if known is not None:
         found, region, *line = known
         if region.open and b.has_line(*line):
-            return found  # type: ignore[no-any-return]
+            return found
     for n in filter(is_size, mask.shape):
         raise static_needed(n, "the most elements under a mask")  # type: ignore[arg-type]
     rows = in_rows(b, value, mask.ndim)
@@ -98,8 +98,7 @@ def truth(trace: Trace, x: Traced) -> Traced:
     """The elements of an array as bools."""
     if x.dtype == np.bool_:
         return x
-    found: Traced = trace.call_ufunc(np.not_equal, "__call__", (x, 0), {})
-    return found
+    return trace.call_ufunc(np.not_equal, "__call__", (x, 0), {})
 
 
 def compacted_elements(x: MaskedElements) -> DynamicSlice:
@@ -137,8 +136,7 @@ def as_slice(x: Any) -> DynamicSlice:
     if not x._trace.builder.direct and (x._origin is None or not x._trace.has_source):
         return compacted_elements(x)
     # The loop front end computes nothing for elements outside of the mask.
-    found: DynamicSlice = x.side_by_side()
-    return found
+    return x.side_by_side()
 
 
 def whole_buffer(x: DynamicSlice) -> Traced:
@@ -173,7 +171,7 @@ def true_everywhere(trace: Trace, x: Any, size: int | None = None) -> Traced:
     if known is not None:
         found, region, *line = known
         if region.open and trace.builder.has_line(*line):
-            return found  # type: ignore[no-any-return]
+            return found
     out = trace.known(np.zeros(shape, np.bool_))._copy()
     elements = x
     if x.dtype != np.bool_:

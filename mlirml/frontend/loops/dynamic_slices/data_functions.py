@@ -55,8 +55,7 @@ def _empty(trace: Trace, dtype: np.dtype) -> DynamicSlice:
 
 
 def _nan(trace: Trace, x: Traced) -> Traced:
-    found: Traced = trace.call_operator(np.not_equal, (x, x))
-    return found
+    return trace.call_operator(np.not_equal, (x, x))
 
 
 def _first_of_equals(trace: Trace, ordered: Traced, count: Any, equal_nan: bool) -> Traced:
@@ -71,7 +70,7 @@ def _first_of_equals(trace: Trace, ordered: Traced, count: Any, equal_nan: bool)
     if count is not None:
         number = trace.known(np.arange(ordered.size))
         first = call(np.bitwise_and, (first, call(np.less, (number, count))))
-    return first  # type: ignore[no-any-return]
+    return first
 
 
 def unique(
@@ -150,7 +149,7 @@ def _is_member(trace: Trace, x: Traced, of: Any, name: str) -> Traced:
     same = trace.call_operator(np.equal, (found, x))
     if count is not None:
         same = trace.call_operator(np.bitwise_and, (same, trace.call_operator(np.less, (at, count))))
-    return same  # type: ignore[no-any-return]
+    return same
 
 
 def setdiff1d(trace: Trace, ar1: Any, ar2: Any, assume_unique: Any = False) -> DynamicSlice:
@@ -173,8 +172,7 @@ def _counted(trace: Trace, x: Traced, count: Any) -> Traced:
     """A mask of the elements that count."""
     if count is None:
         return trace.known(np.ones(x.shape, np.bool_))
-    found: Traced = trace.call_operator(np.less, (trace.known(np.arange(x.size)), count))
-    return found
+    return trace.call_operator(np.less, (trace.known(np.arange(x.size)), count))
 
 
 def intersect1d(

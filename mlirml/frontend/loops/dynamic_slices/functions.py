@@ -112,7 +112,7 @@ def _merged(own: dict[int, Number], axes: Sequence[int], inner: Sequence[Number]
 
 
 def _dtype_of(start: Any) -> np.dtype:
-    return (start[0] if isinstance(start, tuple) else start).dtype  # type: ignore[no-any-return]
+    return (start[0] if isinstance(start, tuple) else start).dtype
 
 
 def number_of(trace: Trace, value: Any, dtype: np.dtype) -> Traced:
@@ -363,8 +363,7 @@ def sort(x: DynamicSlice, axis: Any = -1, kind: Any = None, order: Any = None, *
 
 def sorted_whole(x: DynamicSlice) -> Traced:
     """A vector of the greatest length: the sorted elements, followed by padding that sorts last."""
-    ordered: Traced = x._trace.call_function(np.sort, (padded(x),), {})
-    return ordered
+    return x._trace.call_function(np.sort, (padded(x),), {})
 
 
 def padded(x: DynamicSlice) -> Traced:

@@ -20,14 +20,14 @@ from mlirml.ir.text.dtypes import as_dtype
 def _parts(trace: Trace, arrays: Any, dtype: Any) -> tuple[list[DynamicSlice], np.dtype]:
     parts = [as_part(trace, x) for x in arrays]
     lengths = [n for p in parts for n in p._shape if isinstance(n, Traced)]
-    if not any(pays(trace, n) for n in lengths):
+    if lengths and not any(pays(trace, n) for n in lengths):
         raise refused(trace, _dynamic(parts), "this join")
     kind = as_dtype(dtype) if dtype is not None else np.result_type(*(p.dtype for p in parts))
     return parts, kind
 
 
 def _dynamic(parts: Sequence[DynamicSlice]) -> DynamicSlice:
-    return next(x for x in parts if any(isinstance(n, Traced) for n in x._shape))
+    return next((x for x in parts if any(isinstance(n, Traced) for n in x._shape)), parts[0])
 
 
 def _common(trace: Trace, parts: Sequence[DynamicSlice], dims: Sequence[int]) -> list[tuple[Number, int]]:

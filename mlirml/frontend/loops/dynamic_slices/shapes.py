@@ -45,7 +45,7 @@ def reshape(x: DynamicSlice, *shape: Any, order: str = "C", **_: Any) -> Dynamic
     if x.ndim > 1 or others > 1:
         return _with_shape(x, lengths, most)
     new_axes: Any = tuple(slice(None) if d == open_[0] else None for d in range(len(sizes)))
-    return x[new_axes]  # type: ignore[no-any-return]
+    return x[new_axes]
 
 
 def _with_shape(x: DynamicSlice, lengths: Sequence[Number], most: Sequence[int]) -> DynamicSlice:

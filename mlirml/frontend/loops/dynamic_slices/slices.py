@@ -290,7 +290,7 @@ def as_part(trace: Trace, x: Any) -> DynamicSlice:
     if isinstance(x, DynamicSlice):
         return x
     if is_dynamic(x):
-        return x.side_by_side()  # type: ignore[no-any-return]
+        return x.side_by_side()
     if not isinstance(x, Traced) and not np.isscalar(x):
         x = trace.array(x, copy=False)
     if not isinstance(x, Traced):
@@ -532,7 +532,7 @@ def store_in_place(target: DynamicSlice, ufunc: np.ufunc, operand: Any) -> Any:
 def operated(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> DynamicSlice:
     """A Python operator."""
     if ufunc is np.matmul:
-        return DynamicSlice._operations.product(trace, *operands)  # type: ignore[no-any-return]
+        return DynamicSlice._operations.product(trace, *operands)
     return combined(trace, lambda *xs: trace.call_operator(ufunc, xs), ufunc, operands)
 
 

@@ -108,8 +108,7 @@ def quantile(
     gap = second - first
     found = np.where(part >= 0.5, second - gap * (1 - part), first + gap * part)  # as NumPy does
     greatest = ordered[last]
-    result: Any = np.where(greatest != greatest, kind.type(np.nan), found)
-    return result
+    return np.where(greatest != greatest, kind.type(np.nan), found)
 
 
 def percentile(x: DynamicSlice, q: Any, *args: Any, **kwargs: Any) -> Any:

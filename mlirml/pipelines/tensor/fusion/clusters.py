@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import field
 
@@ -94,10 +95,8 @@ def match_nodes(ops: Sequence[mlir.Operation]) -> Iterator[Node]:
     maps = MapCache()
     for number, op in enumerate(ops):
         if op.name.startswith("linalg."):
-            try:
+            with suppress(NoMatch):
                 yield match_node(op, number, maps)
-            except NoMatch:
-                continue
 
 
 class Graph:

@@ -8,7 +8,7 @@ from dataclasses import field
 from mlirml.analysis.constants import constant_of, float_of
 from mlirml.analysis.contractions import BY_MAPS, CONTRACTIONS
 from mlirml.analysis.cost import element_bytes
-from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.structured import indexing_maps, map_of
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.analysis.values import has_one_use
 from mlirml.codegen.cpu.contract.problem import match_contraction
@@ -257,11 +257,6 @@ def build_product(
     if name is not None:
         return emit.named_contraction(name, operands, body)
     return emit.contract(operands, [map_of(len(order), each) for each in lists], body)
-
-
-def map_of(rank: int, dims: Sequence[int]) -> mlir.AffineMap:
-    """The map of `rank` loops to some of them."""
-    return mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(d) for d in dims])
 
 
 def zeros(shape: Sequence[int], element: mlir.Type) -> mlir.Value:

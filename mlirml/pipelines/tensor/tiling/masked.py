@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.costs import costs
@@ -16,6 +17,7 @@ from mlirml.analysis.masks.terms import Term, Terms, is_parallel_result
 from mlirml.analysis.values import captured_values
 from mlirml.codegen.cpu.contract.problem import Contraction, match_contraction
 from mlirml.core.dataclass import dataclass, replace
+from mlirml.core.no_match import attempt
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.tensor.tiling.attention import block_rows, chain_from, used_after
@@ -71,10 +73,7 @@ class Masked:
         """The numbers of blocks, if they do not depend on a call."""
         group = self.group
         width = tile_width(group.columns.size)
-        try:
-            return count_blocks(self.limits, group.rows, group.columns.size, group.block, width)
-        except NoMatch:
-            return None
+        return attempt(count_blocks, self.limits, group.rows, group.columns.size, group.block, width)
 
 
 def match_masked(op: mlir.Operation, used: Container[mlir.Operation] = (), *, threads: bool = False) -> Masked:
@@ -109,10 +108,8 @@ def product_chains(first: mlir.Operation) -> Iterator[Group]:
         return
     for find in (chain_from, consumers_of):
         for side in (0, 1):
-            try:
+            with suppress(NoMatch):
                 yield chain(contraction, side, find(first))
-            except NoMatch:
-                continue
 
 
 def consumers_of(first: mlir.Operation) -> list[mlir.Operation]:
@@ -149,10 +146,8 @@ def masked_products(op: mlir.Operation) -> Iterator[Group]:
     except NoMatch:
         return
     for side in (0, 1):
-        try:
+        with suppress(NoMatch):
             yield masked_product(op, contraction, side)
-        except NoMatch:
-            continue
 
 
 def masked_product(op: mlir.Operation, contraction: Contraction, side: int) -> Group:

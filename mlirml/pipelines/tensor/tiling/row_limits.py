@@ -46,8 +46,7 @@ class Elements:
         if term.name == LITERAL:
             return emit.number(term.type, term.payload)
         if term.name == SCALAR:
-            value: mlir.Value = term.payload
-            return value
+            return term.payload
         if term.name == ELEMENT:
             tensor, parts = term.payload
             indices = [emit.index(0) if part is None else self.index(part) for part in parts]
