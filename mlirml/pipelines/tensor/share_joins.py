@@ -22,11 +22,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.ir.rank_zero import slice_offsets
@@ -61,17 +61,13 @@ class Join:
 
 
 @register(when=Several(3, ("tensor.insert_slice",)), optional=True)
-@dataclass(frozen=True)
 class ShareJoinsPass(Pass):
     """Read joins of arrays from larger joins of the same arrays."""
 
-    name = "mlirml-share-joins"
-
     def run(self, module: mlir.Operation) -> None:
         found: dict[mlir.Value, Join] = {}
-        for op in named_operations(module, (_INSERT,)):
-            with suppress(NoMatch):
-                found[op.results[0]] = match_join(op, found)
+        for op, join in matched(match_join, named_operations(module, (_INSERT,)), found):
+            found[op.results[0]] = join
         remaining = sorted(found.values(), key=lambda join: len(join.sources))
         while remaining:
             whole = remaining.pop()
