@@ -416,7 +416,7 @@ def of_columns(found: PartedList, rows: Rows, columns: Sequence[Any]) -> Any:
     """A list of items whose leaves are the elements of arrays of dynamic length."""
     buffers = [found.trace.handlers.sized_parts(column)[0] for column in columns]
     counter = _zeros(found.trace, (1,), np.dtype(np.int64))
-    counter[0] = buffers[0][1]
+    counter[0] = buffers[0][1] if len(buffers[0]) > 1 else columns[0].shape[0]
     parts = tuple(buffer[0].copy() for buffer in buffers)
     room = rows.room if parts[0].shape[0] == rows.capacity else None
     made = type(found)(found.trace, [replace(rows, columns=parts, counter=counter, room=room)])

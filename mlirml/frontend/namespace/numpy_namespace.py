@@ -145,6 +145,8 @@ class Namespace:
 
     def full_like(self, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Traced:
         """`np.full_like`; NumPy itself would only test if `a` is an array of another class."""
+        if is_dynamic(a):
+            return np.full_like(a, fill_value, *args, **kwargs)  # type: ignore[no-any-return]
         like = a if isinstance(a, Traced) else np.asarray(a)
         result: Traced = self._trace.call_function(np.full_like, (like, fill_value, *args), kwargs)
         return result
