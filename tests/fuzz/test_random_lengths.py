@@ -285,13 +285,23 @@ def chosen_of_three(y: Any, x: Any) -> Any:
     return np.select([y > 1, y > 0], [y * 0.5, -y], default=0.25)
 
 
+def grown(y: Any, x: Any) -> Any:
+    z = y[:2]
+    for v in x:
+        if v > 0.5:
+            z = np.append(z, v)
+        elif v < -1:
+            z = np.concatenate([z[1:], z[:1] + 0.5, z[2:3]])
+    return z[: 4 + len(x)]
+
+
 STEPS: tuple[Callable[..., Any], ...] = (
     positive, small, all_but_equal, scaled, rooted, chosen, ordered, reversed_, rest, every_other, different, counts,
     inverse, firsts, sums, positions, at_positions, of_the_whole, joined, sorted_by, stored, without, both, either,
     trimmed, differences, filled, stored_at, numbered, positives, pairs, strided, added_at, of_one_type,
     rows_apart, sorted_by_two, of_each, counted, interpolated, smoothed, correlated, counts_in_bins, deleted, tiled,
     members, products, padded, digits, without_nan, slopes, rows_in_order, outer_products, inserted_at,
-    chosen_of_three,
+    chosen_of_three, grown,
 )  # fmt: skip
 
 

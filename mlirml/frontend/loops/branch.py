@@ -349,7 +349,9 @@ class Branch(RetracedConstruct):
 
     def _form(self, path: str, one: Any, other: Any, alone: bool, lengths: Lengths) -> Resized | None:
         """The form of an array of which a length depends on the data in a branch; None for other values."""
-        if not (is_sized(one) and is_sized(other) and (is_dynamic(one) or is_dynamic(other))):
+        if not (is_sized(one) and is_sized(other)):
+            return None
+        if not (is_dynamic(one) or is_dynamic(other)) and (one.shape == other.shape or one.ndim != other.ndim):
             return None
         if not alone and (one is other or same(one, other)):
             return None

@@ -171,10 +171,10 @@ def histogram_bin_edges(trace: Trace, a: Any, bins: Any = 10, range: Any = None,
 _MOST_BINS = 1 << 30
 
 
-def room_for(trace: Trace, length: Any, least: int) -> int:
+def room_for(trace: Trace, length: Any, least: int, name: str = "") -> int:
     """The room for a result of this length, which the program checks; it is at least `least`."""
     location = user_location()
-    site = "a function" if location is None else f"{location.file}:{location.line}:{location.column}"
+    site = "a function" if location is None else f"{location.file}:{location.line}:{location.column}{name}"
     capacity = capacity_of(site, least)
     trace.guards["room", site] = CAPACITIES, site, CAPACITIES[site]
     error = OutgrownListError(site, capacity)
