@@ -396,7 +396,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
     def __delitem__(self, index: Any) -> None:
         settle_items(self)
         if self.room is not None:
-            open_lists.pop(self, index)
+            open_lists.pop(self, index, "list assignment index out of range")
             return
         with self._or_open():
             del self._changed()[index]

@@ -379,7 +379,7 @@ def position(found: PartedList, rows: Rows, index: Any, message: str) -> Any:
     return _clamped(rows, number)
 
 
-def pop(found: PartedList, index: Any = -1) -> Any:
+def pop(found: PartedList, index: Any = -1, message: str = "pop index out of range") -> Any:
     """`list.pop`."""
     with at_user_line():
         rows = found.rows
@@ -388,7 +388,7 @@ def pop(found: PartedList, index: Any = -1) -> Any:
             raise AssertionError("starts anew")
         _check(found, np.greater(rows.length, 0), IndexError("pop from empty list"))
         check_rows(rows.room)
-        number = position(found, rows, index, "pop index out of range")
+        number = position(found, rows, index, message)
         item = rows.item(number, removed=True)
         if isinstance(index, Traced) or index != -1:
             _shift(rows, number, -1)

@@ -529,5 +529,5 @@ def _shown(value: Any) -> str:
         return value._describe()
     if is_dynamic(value):
         return str(getattr(type(value), DYNAMIC))
-    name = value.__class__.__name__
+    name = "list" if isinstance(value, TreeDef) else value.__class__.__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
