@@ -309,7 +309,21 @@ def nested_comprehensions(a: Array) -> Any:
     )
 
 
-@pytest.mark.parametrize("function", [as_result, rows_of_a_loop, nested_comprehensions])
+def greatest_of_lists(a: Array) -> Any:
+    first = [1, 2]
+    found = [first, [1, 2]]
+    first[0], s = 0, 0
+    for _ in range(4):
+        for _ in range(4):
+            new = [0, 0]
+            found.append(new)
+            new[1] = found[-2][0]
+            s += max(found)[0]
+        found.append([s, 1])
+    return s, found, min(found), sorted(found)
+
+
+@pytest.mark.parametrize("function", [as_result, rows_of_a_loop, nested_comprehensions, greatest_of_lists])
 def test_results(function: Any) -> None:
     check(function, I)
     check(function, np.abs(I))
