@@ -55,8 +55,10 @@ def failure(captured: Captured, failed: CheckFailed) -> Exception:
     check = captured.checks[failed.check]
     if check.raised is not None:
         error = raised_at(copy.copy(check.raised), check.location)
+        if isinstance(error, MlirmlError):  # of a function of NumPy that is written with others, at the user's line
+            error.location = error.location or check.location
         if isinstance(error, OutgrownListError):
-            error.location, error.repeatable = check.location, not captured.host_functions
+            error.repeatable = not captured.host_functions
         return error
     number = failed.about if check.about is not None else None
     message = check.message if number is None else str(check.about).format(number)

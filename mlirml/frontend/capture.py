@@ -179,8 +179,8 @@ def capture(
             if not learned.adds(error):
                 if refused is error:
                     raise
-                if learned.rooms:
-                    _note_later(refused, error)
+                if learned.rooms and _is_later(refused, error):
+                    raise
                 raise refused from None
     with at_function(function):
         raise CaptureError(
@@ -189,13 +189,19 @@ def capture(
         )
 
 
-def _note_later(refused: Exception, error: Exception) -> None:
-    """Note the error that is left where lists have room for any number of items, which is often the one to mend."""
-    if not isinstance(refused, CaptureError) or not isinstance(error, CaptureError) or error.location is None:
-        return
-    if error.message != refused.message:
-        line = f"line {error.location.line}: {error.message}"
-        refused.notes += (f"nor with room for any number of items: {line}",)
+def _is_later(refused: Exception, error: Exception) -> bool:
+    """True for the error that is left where lists have room for any number of items, and is the one to mend.
+
+    The one without room is a note of it.
+    """
+    if not isinstance(refused, CaptureError) or not isinstance(error, CaptureError):
+        return False
+    if refused.sizes or not refused.lists or error.message == refused.message:
+        return False
+    where = "" if refused.location is None else f"line {refused.location.line}: "
+    error.final = True
+    error.notes += (f"without room for any number of items in lists: {where}{refused.message}",)
+    return True
 
 
 @dataclass

@@ -16,7 +16,13 @@ _CONTAINERS = (list, tuple, dict, set, frozenset)
 _OTHERS = (type, types.ModuleType, types.FunctionType, types.MethodType, BaseException, np.ndarray, np.generic)
 _HEAP_TYPE = 1 << 9  # of classes that Python code defines
 
-_CAPTURED = frozenset(["mlirml.frontend.loops.ordered_lists", "mlirml.frontend.loops.modular_powers"])
+_CAPTURED = frozenset(
+    [
+        *(f"mlirml.frontend.loops.{name}" for name in ("ordered_lists", "modular_powers", "dynamic_slices.written")),
+        *(f"mlirml.ops.{name}" for name in ("creation", "linear_algebra", "numeric", "polynomials", "scans")),
+        *(f"mlirml.ops.{name}" for name in ("shapes.composed", "statistics")),
+    ]
+)
 """The modules of functions that are captured for others."""
 
 

@@ -228,7 +228,7 @@ def multiples(n: Any) -> Any:
     return [[0 for _ in range(n)] for _ in range(len(found))]
 
 
-def test_an_error_that_is_left_with_room_in_lists_is_noted() -> None:
-    with pytest.raises(ml.UnsupportedSyntaxError, match="holds 2 elements in one branch") as failure:
+def test_the_error_that_is_left_with_room_in_lists_comes_first() -> None:
+    with pytest.raises(ml.UnsupportedSyntaxError, match="a range whose bounds are known only at run time") as failure:
         ml.compile(multiples)(np.int64(12))
-    assert "note: nor with room for any number of items: line" in str(failure.value)
+    assert "note: without room for any number of items in lists: line 226: `found` holds 2" in str(failure.value)

@@ -21,7 +21,7 @@ AT_ONE = [
     "w = w + u", "w = [*w, {v}]", "s += len(w + u)", "s += len([*w, s, *u])", "if len(w) > 20: w = []", "w.extend(d)",
     "for f in w + [s]: s = f", "c[{i}].insert(0, {v})", "s += sum(c[{i}])", "if {v} in c[{i}]: s += 1", "d = c[{j}][:]",
     "c[{i}].sort()", "d = w if x[{i}] > 0 else c[{j}]", "if x[{i}] > 0: d = c[{j}]", "n += 1", "w = w[:5]",
-    "count({i})",
+    "count({i})", "w = [f + i for q in c for f in q]", "s += sum(f for q in c for f in q if f > {v})",
 ]  # fmt: skip
 WHOLE = [
     "c = [[] for _ in range(4)]", "c = [[s] for _ in range(4)]", "d = c[2]", "c[1] = []", "c = c[:]", "c = [*c]",
@@ -63,7 +63,7 @@ def programs(draw: st.DrawFn) -> str:
         if draw(st.booleans()):
             body += ["        for _ in range(n):", *lines(12, AT_ONE, 2)]
         body += lines(4, WHOLE, 2)
-    return "\n".join([*body, "    return s, m, n, [len(q) for q in c], [sum(q) for q in c], u, w, len(d)", ""])
+    return "\n".join([*body, "    return s, m, n, [len(q) for q in c], [sum(q) for q in c], c, u, w, len(d)", ""])
 
 
 def test_buckets() -> None:

@@ -216,11 +216,92 @@ def counted(y: Any, x: Any) -> Any:
     return np.bincount(np.abs(np.round(y)).astype(np.int64)) * 0.25
 
 
+def interpolated(y: Any, x: Any) -> Any:
+    points = np.unique(np.append(np.round(y, 1), [-1.0, 1.0]))
+    return np.interp(y, points, np.cos(points * 2))
+
+
+def smoothed(y: Any, x: Any) -> Any:
+    return np.convolve(np.append(y, 0.5), [0.25, 0.5, 0.25], "same")
+
+
+def correlated(y: Any, x: Any) -> Any:
+    return np.correlate(np.append(y, 0.5), x[:3], "full") / 4
+
+
+def counts_in_bins(y: Any, x: Any) -> Any:
+    return np.histogram(y, bins=5, range=(-2.0, 2.0))[0] * 0.25 - np.histogram(np.append(y, 0.5), 5)[0] * 0.125
+
+
+def deleted(y: Any, x: Any) -> Any:
+    z = np.append(y, [0.25, -0.75])
+    return np.delete(np.delete(z, np.argmax(z)), np.flatnonzero(z[1:] > 1.25))
+
+
+def tiled(y: Any, x: Any) -> Any:
+    return np.tile(y, 2)[: 2 + len(x)]
+
+
+def members(y: Any, x: Any) -> Any:
+    return np.isin(np.round(y), np.round(x[:2])) * 0.5 + np.isin(np.round(x), np.round(y)).sum()
+
+
+def products(y: Any, x: Any) -> Any:
+    return np.cumprod(np.cos(y)) + np.maximum.accumulate(y)
+
+
+def padded(y: Any, x: Any) -> Any:
+    return np.pad(np.pad(np.append(y, 0.5), 1, mode="reflect"), (0, 2), constant_values=0.25)[: 4 + len(x)]
+
+
+def digits(y: Any, x: Any) -> Any:
+    return np.digitize(y, np.sort(x)) * 0.125 - np.digitize(y, [-1.0, 0.0, 1.0])
+
+
+def without_nan(y: Any, x: Any) -> Any:
+    z = np.append(np.where(y > 1, np.nan, y), 0.5)
+    return z[~np.isnan(z)] - np.nanmean(z) + np.nanmax(z) * np.nanstd(z)
+
+
+def slopes(y: Any, x: Any) -> Any:
+    return np.gradient(np.append(y, [0.5, 1.0])) + np.trapezoid(y) * 0.125
+
+
+def rows_in_order(y: Any, x: Any) -> Any:
+    table = np.sort(np.stack([y, -y, y * y], 1), axis=1)
+    return np.cumsum(table, axis=1)[:, 1] + np.argmax(table, axis=1) + np.median(table, axis=1)
+
+
+def outer_products(y: Any, x: Any) -> Any:
+    table = np.outer(y, np.cos(y))
+    return np.einsum("ij,j->i", table, y) * 0.125 + np.trace(table) * 0.125 - table.diagonal()
+
+
+def inserted_at(y: Any, x: Any) -> Any:
+    return np.insert(y, np.flatnonzero(y > 0.5), -0.25)[: 3 + len(x)]
+
+
+def chosen_of_three(y: Any, x: Any) -> Any:
+    return np.select([y > 1, y > 0], [y * 0.5, -y], default=0.25)
+
+
+def grown(y: Any, x: Any) -> Any:
+    z = y[:2]
+    for v in x:
+        if v > 0.5:
+            z = np.append(z, v)
+        elif v < -1:
+            z = np.concatenate([z[1:], z[:1] + 0.5, z[2:3]])
+    return z[: 4 + len(x)]
+
+
 STEPS: tuple[Callable[..., Any], ...] = (
     positive, small, all_but_equal, scaled, rooted, chosen, ordered, reversed_, rest, every_other, different, counts,
     inverse, firsts, sums, positions, at_positions, of_the_whole, joined, sorted_by, stored, without, both, either,
     trimmed, differences, filled, stored_at, numbered, positives, pairs, strided, added_at, of_one_type,
-    rows_apart, sorted_by_two, of_each, counted,
+    rows_apart, sorted_by_two, of_each, counted, interpolated, smoothed, correlated, counts_in_bins, deleted, tiled,
+    members, products, padded, digits, without_nan, slopes, rows_in_order, outer_products, inserted_at,
+    chosen_of_three, grown,
 )  # fmt: skip
 
 

@@ -53,6 +53,7 @@ AT_ONE = [
     "s += next((v for v in x if v > i), 1)", "if w: s += max(w, key=abs)", "if len(o) > 1: s += max(o)[0]",
     "if len(o) > 1: s -= min(o, key=lambda f: f[1] - f[0])[0]", "h = {i}", "h = 0", "if a[1] < a[{i}]: h = 3",
     "if b[h] > s: h = abs({i})", "a[h] += {v}", "s += b[h]", "if h > 4: a[9] = {v}", "if h > 4: s += u[8]",
+    "if x[{i}] > 0: w = w + [{v}, s]", "if x[{j}] > s: w = [{v}] + w",
     "w.extend(x[x > {v}])", "w += list(x[{i}:])", "w = list(x[x > {v}])",
     "if mark(h): w.append({v})", "if mark({i}): w.append(i)", "if tick(): w.append(s)", "s += seen[h]",
 ]  # fmt: skip

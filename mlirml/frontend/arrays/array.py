@@ -23,7 +23,15 @@ from mlirml.errors import (
 from mlirml.frontend import advice
 from mlirml.frontend.arrays import printing, scattering, unreachable_indices
 from mlirml.frontend.arrays.flat import Flat, repeated
-from mlirml.frontend.arrays.indexing import DYNAMIC, Index, UnknownLengthError, is_dynamic, known_truth, parse_index
+from mlirml.frontend.arrays.indexing import (
+    DYNAMIC,
+    Index,
+    UnknownLengthError,
+    is_dynamic,
+    known_truth,
+    parse_index,
+    with_arrays,
+)
 from mlirml.frontend.arrays.number_methods import has_method, number_method, python_values
 from mlirml.frontend.arrays.operators import install_operators
 from mlirml.frontend.arrays.tracer import Cell, Tracer
@@ -196,6 +204,7 @@ class Traced(Tracer):
     def __getitem__(self, index: Any) -> Any:
         with at_user_line():
             self._check_alive()
+            index = with_arrays(index)
             truth = known_truth(index)
             if truth is not None:
                 return self._viewed(Reshape((1, *self._shape)))[: int(truth)]._copy()
@@ -242,6 +251,7 @@ class Traced(Tracer):
         with at_user_line():
             self._check_alive()
             self._check_array()
+            index = with_arrays(index)
             truth = known_truth(index)
             if truth is not None:
                 self._viewed(Reshape((1, *self._shape)))[: int(truth)][...] = value
@@ -501,6 +511,9 @@ class Traced(Tracer):
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         if any(hasattr(kind, DYNAMIC) for kind in types):
             return NotImplemented
+        other = next(filter(is_dynamic, (*args, *kwargs.values())), None)
+        if other is not None:  # one that NumPy does not ask, as the indices of `np.take`
+            return other.__array_function__(function, types, args, kwargs)
         return self._trace.call_function(function, args, kwargs)
 
 

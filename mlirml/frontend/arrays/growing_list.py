@@ -396,7 +396,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
     def __delitem__(self, index: Any) -> None:
         settle_items(self)
         if self.room is not None:
-            open_lists.pop(self, index)
+            open_lists.pop(self, index, "list assignment index out of range")
             return
         with self._or_open():
             del self._changed()[index]
@@ -537,6 +537,9 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def _joined(self, lists: Sequence[Any]) -> Any:
         """The items of several lists; many numbers of one type, some of which are rows, are rows of a new array."""
+        opened = next((one for one in lists if isinstance(one, GrowingList) and one.room is not None), None)
+        if opened is not None and all(isinstance(one, list) for one in lists):
+            return opened.chained(lists)
         for one in lists:
             if isinstance(one, GrowingList):
                 settle_items(one)
@@ -553,6 +556,15 @@ class GrowingList(PartedList, MutableSequence[Any]):
         if not (rows and alike and len(parts) - len(rows) + sum(part.length for part in rows) > MOST_COPIES):
             return [item for one in lists for item in one]
         return GrowingList(self.trace, [number_rows(GrowingList(self.trace, parts).array(), types[0])])
+
+    def chained(self, lists: Sequence[Any]) -> GrowingList:
+        """A new list with the room of this one, of the items of several."""
+        found = self.copy()
+        if lists[0] is not self:
+            found.clear()
+        for one in lists[lists[0] is self :]:
+            found.extend(one)
+        return found
 
     __hash__ = None  # type: ignore[assignment]
 

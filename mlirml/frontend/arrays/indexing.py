@@ -86,6 +86,13 @@ def is_dynamic(x: Any) -> bool:
     return hasattr(type(x), DYNAMIC)
 
 
+def with_arrays(index: Any) -> Any:
+    """An index in which lists whose lengths the data decide are arrays of dynamic length."""
+    if type(index) is tuple:
+        return tuple(map(with_arrays, index))
+    return index.array() if hasattr(type(index), "is_counted") and index.is_counted else index
+
+
 def parse_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index:
     """Parse the index of an array of this shape. Checks of dynamic positions are emitted into the program."""
     if trace.builder.direct:

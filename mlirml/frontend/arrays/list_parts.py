@@ -139,7 +139,8 @@ class Rows:
         if self.has_lists and not removed:
             row = growth.treedef.kind._make([column[number] for column in self.columns])
             row.is_row = True
-            self.room.rows.append(weakref.ref(row))
+            if self.room is not None:
+                self.room.rows.append(weakref.ref(row))
             return row
         for column, leaf_type, scalar in zip(self.columns, growth.leaf_types, growth.scalars):
             element = column[number]

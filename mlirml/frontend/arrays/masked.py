@@ -481,7 +481,7 @@ def product(one: Any, other: Any) -> Any:
 def norm(x: MaskedElements, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """`np.linalg.norm`, the Euclidean one."""
     if ord not in (None, 2) or (ord == 2 and axis is None and x.ndim != 1) or isinstance(axis, tuple):
-        raise x.refused(f"the norm {ord!r}")
+        return np.linalg.norm(x.side_by_side(f"the norm {ord!r}"), ord, axis, keepdims)
     y: Any = x if x.dtype.kind in "fc" else x.astype(np.float64)
     parts = y.real * y.real + y.imag * y.imag if y.dtype.kind == "c" else y * y
     return np.sqrt(reduced(np.sum)(parts, axis, keepdims=keepdims))

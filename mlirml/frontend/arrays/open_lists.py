@@ -379,7 +379,7 @@ def position(found: PartedList, rows: Rows, index: Any, message: str) -> Any:
     return _clamped(rows, number)
 
 
-def pop(found: PartedList, index: Any = -1) -> Any:
+def pop(found: PartedList, index: Any = -1, message: str = "pop index out of range") -> Any:
     """`list.pop`."""
     with at_user_line():
         rows = found.rows
@@ -388,7 +388,7 @@ def pop(found: PartedList, index: Any = -1) -> Any:
             raise AssertionError("starts anew")
         _check(found, np.greater(rows.length, 0), IndexError("pop from empty list"))
         check_rows(rows.room)
-        number = position(found, rows, index, "pop index out of range")
+        number = position(found, rows, index, message)
         item = rows.item(number, removed=True)
         if isinstance(index, Traced) or index != -1:
             _shift(rows, number, -1)
@@ -416,7 +416,7 @@ def of_columns(found: PartedList, rows: Rows, columns: Sequence[Any]) -> Any:
     """A list of items whose leaves are the elements of arrays of dynamic length."""
     buffers = [found.trace.handlers.sized_parts(column)[0] for column in columns]
     counter = _zeros(found.trace, (1,), np.dtype(np.int64))
-    counter[0] = buffers[0][1]
+    counter[0] = buffers[0][1] if len(buffers[0]) > 1 else columns[0].shape[0]
     parts = tuple(buffer[0].copy() for buffer in buffers)
     room = rows.room if parts[0].shape[0] == rows.capacity else None
     made = type(found)(found.trace, [replace(rows, columns=parts, counter=counter, room=room)])

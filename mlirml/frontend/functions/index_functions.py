@@ -254,9 +254,8 @@ def ix_(trace: Trace, *args: Any) -> tuple[Any, ...]:
         if array.ndim != 1:
             raise ShapeError("ix_: the arrays of positions must have one dimension")
         if array.dtype == np.bool_:
-            raise ShapeError(
-                "`np.ix_`: the length of what a mask picks would depend on the data", help="pass arrays of positions"
-            )
+            masks: tuple[Any, ...] = trace.handlers.of_data("ix_")(trace, *args)
+            return masks
         found.append(array.reshape((1,) * number + (array.size,) + (1,) * (len(args) - number - 1)))
     return tuple(found)
 
@@ -266,9 +265,10 @@ def bincount(trace: Trace, x: Any, /, weights: Any = None, minlength: Any = 0) -
     numbers: Any = trace.array(x, copy=False)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iub" or not np.can_cast(numbers.dtype, np.int64, "safe"):
         raise ShapeError(f"bincount: needs integers in one dimension, not {numbers._describe()}")
-    size = int(minlength)
+    is_of_program = isinstance(minlength, Traced) and minlength._known() is None and not minlength._sizes()
+    size = 0 if is_of_program else int(minlength)
     if size <= 0:
-        return trace.handlers.of_data("bincount")(trace, numbers, weights)
+        return trace.handlers.of_data("bincount")(trace, numbers, weights, minlength)
     kind = np.dtype(np.int64 if weights is None else np.float64)
     counts = trace.known(np.zeros(size, kind))._copy()
     if not numbers.size:

@@ -348,7 +348,9 @@ class Branch(RetracedConstruct):
 
     def _form(self, path: str, one: Any, other: Any, alone: bool, lengths: Lengths) -> Resized | None:
         """The form of an array of which a length depends on the data in a branch; None for other values."""
-        if not (is_sized(one) and is_sized(other) and (is_dynamic(one) or is_dynamic(other))):
+        if not (is_sized(one) and is_sized(other)):
+            return None
+        if not (is_dynamic(one) or is_dynamic(other)) and (one.shape == other.shape or one.ndim != other.ndim):
             return None
         if not alone and (one is other or same(one, other)):
             return None
@@ -526,5 +528,5 @@ def _shown(value: Any) -> str:
         return value._describe()
     if is_dynamic(value):
         return str(getattr(type(value), DYNAMIC))
-    name = value.__class__.__name__
+    name = "list" if isinstance(value, TreeDef) else value.__class__.__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

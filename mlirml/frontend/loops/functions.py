@@ -98,7 +98,7 @@ def replaced(trace: Trace, callee: Any) -> Any:
         if callee in _OF_ITEMS and plain and not by_key:
             args = (list(args[0]),)
             if any(isinstance(item, Traced) for item in args[0]) or (
-                callee in _ORDERED and _are_dynamic_tuples(args[0])
+                callee in _ORDERED and (_are_dynamic_tuples(args[0]) or any(type(x) is GrowingList for x in args[0]))
             ):
                 with at_user_line():
                     return own(trace, *args, **kwargs)

@@ -134,7 +134,8 @@ class Branched:
             return
         given = rows.given
         if rows.counter is None:
-            given = given + (table(loop, each) if np.any(missing) else most)
+            is_known = not np.any(np.isnan(each))  # else the number of items is refused at the end of the iteration
+            given = given + (table(loop, each) if np.any(missing) and is_known else most)
         growing.parts = [replace(rows, given=given, appended=rows.appended + most)]
 
 

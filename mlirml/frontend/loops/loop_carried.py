@@ -41,6 +41,7 @@ from mlirml.frontend.loops.resized import (
     length_in_region,
     sliced,
     slots_of,
+    within_room,
 )
 from mlirml.frontend.loops.shrinking import Steps, lengthened, remaining, shortened, steps_between
 from mlirml.frontend.loops.variables import UNBOUND, Slot, Stored, Tree, is_array, is_number, same, value_of_type
@@ -71,6 +72,7 @@ class LoopInfo:
     rebound: set[str] = field(default_factory=set)  # variables that get another list in an iteration
     steps: dict[str, Steps] = field(default_factory=dict)  # arrays that each iteration leaves shorter
     resized: dict[str, Resized] = field(default_factory=dict)  # arrays whose lengths depend on data
+    longer: set[str] = field(default_factory=set)  # the lengths of those that grow, which unrolling would not settle
     uneven: set[str] = field(default_factory=set)  # arrays that an iteration leaves shorter by another amount
     named: set[str] = field(default_factory=set)  # arrays of those to which something else may refer
     optional: dict[str, First] = field(default_factory=dict)  # variables that are None or not, depending on data
@@ -254,7 +256,8 @@ class Loop(RetracedConstruct):
         most = self._limits().get(slot.path)
         if most is not None:
             if slot.path not in self.symbols:
-                self.symbols[slot.path] = self.trace.integers.symbol(Linear(0), Linear(most), frozenset([self]))
+                roots = frozenset([] if slot.path in self.info.longer else [self])
+                self.symbols[slot.path] = self.trace.integers.symbol(Linear(0), Linear(most), roots)
             return length_in_region(self.trace, value, most, self.symbols[slot.path])
         array = slot.in_region(self.trace, value)
         if slot.scalar and slot.leaf_type.dtype == _I64:
@@ -550,9 +553,11 @@ class Loop(RetracedConstruct):
         """The values of an array of changing length at the end of an iteration: its lengths, and the buffer."""
         start, end = sliced(leaf), sliced(after)
         check_resized(path, start, end)
+        end, room = within_room(path, start, end)
         known = self.info.resized.get(path)
         first = len(self.lengths.known)
-        form = form_of(path, start, end, self.lengths)
+        form = form_of(path, start, end, self.lengths, room)
+        self.info.longer |= {name for dim, name in form.named() if end._most[dim] > start._most[dim]}
         if known is None or form.lengths != known.lengths:
             self.info.resized[path] = form
             self.info.steps.pop(path, None)

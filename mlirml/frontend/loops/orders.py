@@ -133,7 +133,8 @@ def sorted_by_key(trace: Trace, iterable: Any, key: Callable[..., Any] | None, r
     keys = trace.hooks.listed(iterable, key_of)
     items = iterable if type(iterable) is GrowingList else trace.hooks.listed(iterable, _same)
     if not any(isinstance(leaf, Traced) for leaf in _leaves_of(keys)):
-        order = sorted(range(len(keys)), key=[*keys].__getitem__, reverse=reverse)
+        known = [one.items() if type(one) is GrowingList else one for one in keys]
+        order = sorted(range(len(known)), key=known.__getitem__, reverse=reverse)
         return [items[i] for i in order]
     if type(items) is GrowingList and items.rows is not None and is_mutable(items[0]):
         raise UnsupportedSyntaxError(

@@ -4,8 +4,9 @@
         z = z[abs(z) < 2]                  for i in range(n):
                                                z, length = compacted(z[:length], abs(z[:length]) < 2)
 
-The loop carries a buffer of the lengths before the first iteration, which are the greatest, and the lengths as numbers:
-in an iteration the variable is the slice of the buffer that is in use. Arrays that have one length before an iteration
+The loop carries a buffer of the lengths before the first iteration, if these are the greatest, and the lengths as
+numbers: in an iteration the variable is the slice of the buffer that is in use. An array that may grow has the room of
+a list (`core/rooms.py`). Arrays that have one length before an iteration
 and after it share the number. The results of branches are a buffer and its lengths likewise.
 """  # fmt: skip
 
@@ -24,6 +25,7 @@ from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, python_integer
 from mlirml.frontend.loops.dynamic_slices.compaction import as_slice, beginning_of, whole_buffer
+from mlirml.frontend.loops.dynamic_slices.counted_functions import room_for
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, check_unchanged, named, part, store, whole
 from mlirml.frontend.loops.variables import UNBOUND, Slot, Tree, cell_of, is_array
 from mlirml.frontend.tracing.trace import Trace
@@ -77,7 +79,7 @@ def laid_out(value: Any, before: Any) -> Any:
 
 
 def check_resized(path: str, before: DynamicSlice, after: DynamicSlice) -> None:
-    """Raise `ShapeError` for an array that an iteration may leave with more elements, or as one of another type."""
+    """Raise `ShapeError` for an array that an iteration leaves as one of another type."""
     name = path.strip("`")
     if before.ndim != after.ndim or before.dtype != after.dtype:
         raise ShapeError(
@@ -85,11 +87,16 @@ def check_resized(path: str, before: DynamicSlice, after: DynamicSlice) -> None:
             f"{after._describe()} after it",
             help="use another name for the new array, or convert it to the dtype that it had before",
         )
-    if any(longest > size for size, longest in zip(before._most, after._most)):
-        raise ShapeError(
-            f"`{name}` may have more elements after an iteration of the loop than before it",
-            help="store into an array that is long enough, and count in a variable",
-        )
+
+
+def within_room(path: str, before: DynamicSlice, after: DynamicSlice) -> tuple[DynamicSlice, tuple[int, ...]]:
+    """The array after an iteration, and its greatest lengths: the room that there is by now where it may grow."""
+    trace, most = after._trace, list(after._most)
+    for dim, (size, longest) in enumerate(zip(before._most, after._most)):
+        if longest > size:
+            most[dim] = room_for(trace, after._length(dim), size, f" of {path}")
+            after = after[(slice(None),) * dim + (slice(most[dim]),)]
+    return after, tuple(map(max, before._most, most))
 
 
 class Lengths:
@@ -113,10 +120,12 @@ class Lengths:
         return one is other or (None not in forms and forms[0] - forms[1] == Linear(0))
 
 
-def form_of(path: str, before: DynamicSlice, after: DynamicSlice, lengths: Lengths) -> Resized:
+def form_of(
+    path: str, before: DynamicSlice, after: DynamicSlice, lengths: Lengths, room: tuple[int, ...] | None = None
+) -> Resized:
     """The form of an array that is one of two, of which the lengths are added to the known ones."""
     names: list[str | None] = []
-    most = tuple(map(max, before._most, after._most))
+    most = tuple(map(max, before._most, after._most)) if room is None else room
     for dim, (one, other, size) in enumerate(zip(before._shape, after._shape, most)):
         if type(one) is int and type(other) is int and one == other == size:
             names.append(None)
@@ -143,7 +152,7 @@ def buffer_of(x: DynamicSlice, form: Resized, onto: Cell | None = None) -> Trace
     """
     buffer = None if x._most != form.most else beginning_of(x)
     if onto is None or tuple(onto.value.shape) != form.most or onto.value.dtype != form.dtype:
-        return whole_buffer(x if x._most == form.most else _bounded(x, form.most)) if buffer is None else buffer
+        return buffer if buffer is not None else (whole_buffer(x) if x._most == form.most else _with_room(x, form.most))
     if buffer is not None and is_grown_from(buffer._cell, onto):
         return buffer
     check_unchanged(x)
@@ -166,9 +175,11 @@ def is_grown_from(cell: Cell, root: Cell) -> bool:
     return one is root
 
 
-def _bounded(x: DynamicSlice, most: tuple[int, ...]) -> DynamicSlice:
-    """The same elements, with another limit of their number."""
-    return DynamicSlice(x._trace, x._shape, most, x._sample, x._element, x._reads, x._location)
+def _with_room(x: DynamicSlice, most: tuple[int, ...]) -> Traced:
+    """A new array of the greatest lengths that begins with `x`."""
+    out = Traced(x._trace, Cell(x._trace.builder.empty(most, x.dtype), owned=True))
+    store(part(out, [Axis(0, 1, dim) for dim in range(x.ndim)], x._shape, most), x)
+    return out
 
 
 def length_in_region(trace: Trace, value: Value, size: int, symbol: Any = None) -> Traced:

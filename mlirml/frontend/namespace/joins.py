@@ -8,6 +8,7 @@ import numpy as np
 
 from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.frames import at_user_line
 from mlirml.ops import promotion
 
@@ -31,6 +32,9 @@ class Join:
                 )
             trace = self._trace
             parts = [np.r_[part] if isinstance(part, slice) else part for part in parts]
+            if any(map(is_dynamic, parts)):
+                joined: Any = np.column_stack(parts) if self._name == "c_" else np.concatenate(np.atleast_1d(*parts))
+                return joined
             weak = [np.isscalar(part) or (isinstance(part, Traced) and part._is_weak()) for part in parts]
             parts = [part if is_weak else trace.array(part, copy=False) for part, is_weak in zip(parts, weak)]
             dtype = promotion.result_type(*map(trace.lift, parts))

@@ -12,7 +12,7 @@ import numpy as np
 
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.function_proxy import FunctionProxy
-from mlirml.frontend.arrays.indexing import is_dynamic
+from mlirml.frontend.arrays.indexing import is_dynamic, with_arrays
 from mlirml.frontend.arrays.list_parts import PartedList
 from mlirml.frontend.frames import at_user_line
 from mlirml.ops import BY_FUNCTION
@@ -77,6 +77,7 @@ class OfLists(FunctionProxy):
         self._trace, self._positions, self._names = trace, positions, names
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tuple(map(with_arrays, args)), {name: with_arrays(x) for name, x in kwargs.items()}
         if self._function is np.einsum and args and isinstance(args[0], str):  # its other lists are subscripts
             args = tuple(np.asarray(x) if type(x) in (list, tuple) and not _has_traced(x) else x for x in args)
         if any(map(_has_traced, (*args, *kwargs.values()))):

@@ -144,6 +144,8 @@ class Namespace:
 
     def full_like(self, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Traced:
         """`np.full_like`; NumPy itself would only test if `a` is an array of another class."""
+        if is_dynamic(a):
+            return np.full_like(a, fill_value, *args, **kwargs)
         like = a if isinstance(a, Traced) else np.asarray(a)
         return self._trace.call_function(np.full_like, (like, fill_value, *args), kwargs)
 

@@ -157,7 +157,7 @@ def is_of_calls(error: CaptureError) -> bool:
 
 def says_more(error: CaptureError, other: CaptureError) -> bool:
     """True if the error of tracing a function says more than that of capturing it with its loops."""
-    if isinstance(other, IntegerRangeError):  # tracing ended before it
+    if isinstance(other, IntegerRangeError) or getattr(other, "final", False):  # tracing ended before it
         return False
     if is_of_calls(error):  # else these calls were replaced, and the other error is of what follows
         return isinstance(other, UnsupportedSyntaxError)

@@ -123,6 +123,9 @@ def appended(root: ast.AST) -> Names:
             found.add(node.value.id)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and isinstance(node.value, ast.List):
             found.add(node.target.id)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
+            names = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name) and target.id in names}
     return frozenset(found)
 
 

@@ -152,7 +152,10 @@ class _Rewriter(ast.NodeTransformer):
 
     def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
         loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While))]
-        self.appended = with_aliases(node, self.appended.union(heaps(node), *map(appended, loops), *map(given, loops)))
+        changing = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While, ast.If)) or is_extension(n)]
+        self.appended = with_aliases(
+            node, self.appended.union(heaps(node), *map(appended, changing), *map(given, loops))
+        )
         self.indexed = with_aliases(node, self.indexed | indexed(node))
         self.stored = with_aliases(node, self.stored | stored([node]) | given(node, own=True))
         statements = without_jumps(simplified(node))
@@ -608,6 +611,12 @@ def is_new_list(node: ast.expr) -> bool:
         return isinstance(node.op, (ast.Add, ast.Mult)) and (is_new_list(node.left) or is_new_list(node.right))
     rewritten = any(_is_hook(node, name) for name in ("filtered", "times")) or _is_hook(node, "listed", 3)
     return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node) or rewritten
+
+
+def is_extension(node: ast.AST) -> bool:
+    """True for a statement `items.extend(values)`."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "extend"
 
 
 def _is_hook(node: ast.expr, name: str, fewest: int = 0) -> bool:

@@ -143,12 +143,14 @@ def is_call_of(node: ast.Call, name: str) -> bool:
 
 
 def is_selection(node: ast.ListComp | ast.GeneratorExp) -> bool:
-    """True if a comprehension, or one in it, has conditions, and may be loops that append to a list."""
+    """True if a comprehension, or one in it, has conditions, or it has loops in its loops, and may be loops that append
+    to a list.
+    """
     parts = list(ast.walk(node))
     generators = [part for part in parts if isinstance(part, ast.comprehension)]
     tests = [part for g in generators for test in g.ifs for part in ast.walk(test)]
     return (
-        bool(tests)
+        (bool(tests) or len(node.generators) > 1)
         and not any(isinstance(part, _BOUND) for part in parts)
         and not any(g.is_async for g in generators)
         and not any(isinstance(part, ast.Attribute) and part.attr in CHANGING for part in tests)

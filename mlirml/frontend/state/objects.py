@@ -20,7 +20,7 @@ from mlirml.core.tree import ObjectFlattener, TreeDef, flatten
 from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic
-from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric_list
+from mlirml.frontend.arrays.list_parts import Growth, PartedList, Rows, is_numeric_list
 from mlirml.frontend.state.concrete_arrays import original
 from mlirml.frontend.user_objects import attributes_of
 from mlirml.ir.text.dtypes import is_float
@@ -138,6 +138,33 @@ class Items:
         return [self.item.unflatten([*leaves]) for leaves in zip(*columns)]
 
 
+class Ragged:
+    """The container type in a `TreeDef` for a list of lists, each the beginning of a row of all columns but the last,
+    which has the lengths.
+    """
+
+    __name__ = "list"
+
+    def __init__(self, row: TreeDef) -> None:
+        self.row = row
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ragged) and self.row == other.row
+
+    def __hash__(self) -> int:
+        return hash((Ragged, self.row))
+
+    def __reduce__(self) -> Any:
+        return Ragged, (self.row,)
+
+    def _make(self, columns: Sequence[Any]) -> list[Any]:
+        *columns, lengths = map(np.asarray, columns)
+        return [
+            self.row.unflatten([column[number][:length] for column in columns])
+            for number, length in enumerate(lengths[:, 0])
+        ]
+
+
 class Beginning:
     """The container type in a `TreeDef` for an array whose lengths along `dims` depend on data: it is made of a buffer,
     which is as long as it can get, and of these lengths.
@@ -186,7 +213,7 @@ def flatten_result(result: Any, is_known: Callable[[Any], bool], trace: Trace) -
     found: list[Any] = []
     trees: dict[int, TreeDef] = {}
     for number, leaf in enumerate(leaves):
-        if _is_counted(leaf) and not is_numeric_list(leaf):
+        if _is_rows(leaf) and not is_numeric_list(leaf):
             parts, form = _columns(trace, leaf.rows)
             found += parts
             trees[number] = form
@@ -201,28 +228,49 @@ def flatten_result(result: Any, is_known: Callable[[Any], bool], trace: Trace) -
     return found, tree.with_trees(trees) if trees else tree
 
 
-def _is_counted(x: Any) -> bool:
-    """True for a list whose length only the data decide."""
-    return isinstance(x, PartedList) and x.rows is not None and x.rows.counter is not None and x.rows.writer is None
+def _is_rows(x: Any) -> bool:
+    """True for a list whose length only the data decide, or those of its items."""
+    rows = x.rows if isinstance(x, PartedList) else None
+    return rows is not None and rows.writer is None and (rows.counter is not None or rows.has_lists)
 
 
 def _is_one_leaf(x: Any) -> bool:
-    return is_numeric_list(x) or _is_counted(x)
+    return is_numeric_list(x) or _is_rows(x)
 
 
 def _columns(trace: Trace, rows: Rows) -> tuple[list[Any], TreeDef]:
     """The leaves of the items of a list, as arrays of the length of the list, and their structure."""
-    if rows.has_lists:
-        raise UnsupportedSyntaxError(
-            "a list of lists whose lengths the data decide is no result: return one list, `items.extend(row)` of each "
-            "row, and the lengths, `[len(row) for row in rows]`",
-        )
     found, forms = [], []
-    for column, leaf_type, scalar in zip(rows.arrays(), rows.growth.leaf_types, rows.growth.scalars):
+    arrays = [trace.handlers.beginning(column, rows.length) for column in rows.columns]
+    for column in arrays:
         parts, form = _with_lengths(trace, column)
         found += parts
-        forms.append(TreeDef(Listed(leaf_type.weak), ("",), (form,)) if scalar else form)
-    return found, TreeDef(Items(rows.growth.treedef), ("",) * len(forms), tuple(forms))
+        forms.append(form)
+    return found, _listed(Ragged(_rows_of(rows)), forms) if rows.has_lists else _of_items(rows.growth, forms)
+
+
+def _of_items(growth: Growth, forms: Sequence[TreeDef]) -> TreeDef:
+    """The structure of a list, of whose columns these are the forms."""
+    types = zip(forms, growth.leaf_types, growth.scalars)
+    leaves = [_listed(Listed(leaf_type.weak), [form]) if scalar else form for form, leaf_type, scalar in types]
+    return leaves[0] if growth.treedef == _LEAF and growth.scalars == [True] else _listed(Items(growth.treedef), leaves)
+
+
+def _rows_of(rows: Rows) -> TreeDef:
+    """The structure of an item that is a list, of whose columns the leaves are slices."""
+    inner = rows.growth.treedef.kind.rows
+    if inner.has_lists:
+        error = UnsupportedSyntaxError(
+            "a list of lists of lists whose lengths the data decide is no result",
+            help="return one list of all items, `items.extend(row)` of each row, and the lengths of the rows",
+        )
+        error.final = True  # no attempt with more room does better
+        raise error
+    return _of_items(inner.growth, [_LEAF for _ in inner.columns])
+
+
+def _listed(container: Any, children: Sequence[TreeDef]) -> TreeDef:
+    return TreeDef(container, ("",) * len(children), tuple(children))
 
 
 def _with_lengths(trace: Trace, array: Any) -> tuple[list[Any], TreeDef]:

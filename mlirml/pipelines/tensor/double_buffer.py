@@ -193,7 +193,7 @@ def only_read(value: mlir.Value, insert: mlir.Operation | None) -> bool:
             if use.operand_number >= len(user.operands) - len(user.results):
                 return False
         elif user.name in TENSOR_STORES:
-            if use.operand_number != 0 and user != insert:
+            if use.operand_number != 0 and (insert is None or user != insert):
                 return False
         elif user.name != "tensor.extract":
             return False

@@ -45,7 +45,7 @@ def of_a_slice(x: Array) -> Array:
 
 
 def of_a_method(x: Array) -> Array:
-    return x[x > 0].copy().sum(where=x[0] > 0)
+    return x[x > 0].copy().cumsum(where=x[0] > 0)
 
 
 @pytest.mark.parametrize("function", [of_elements, of_a_slice, of_a_method])

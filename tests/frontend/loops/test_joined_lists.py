@@ -127,9 +127,48 @@ def extended_by_slices(a: Array) -> Any:
     return np.array(found)
 
 
+def replaced_by_a_sum(a: Array) -> Any:
+    found, first = [1], []
+    for x in a:
+        if x > 4:
+            found = found + [x]  # noqa: RUF005
+        elif x > 1:
+            first = [x] + first  # noqa: RUF005
+    return found, first, len(found)
+
+
+def replaced_by_a_sum_of_lists(a: Array) -> Any:
+    sums = [0]
+    old = sums
+    for x in a:
+        new = []
+        for s in sums:
+            if s + x <= 20 and s + x not in sums:
+                new.append(s + x)
+        sums = sums + new
+    return sorted(sums), old
+
+
+def extended_outside_of_loops(a: Array) -> Any:
+    found = [1]
+    found.extend(a[a > 4])
+    found.extend(a[: np.argmax(a)])
+    found += list(a[a < 3])
+    return found, len(found), sum(found)
+
+
+def appended_in_a_branch(a: Array) -> Any:
+    found = [1]
+    if a[0] > 4:
+        found.append(2)
+        found += [3, 4]
+    return found, len(found)
+
+
 @pytest.mark.parametrize(
     "function",
     [
+        replaced_by_a_sum, replaced_by_a_sum_of_lists, extended_outside_of_loops, appended_in_a_branch,
         starred, starred_others, added, extended, of_tuples, extended_in_a_loop, partitions, merged, lists_of_slices,
         extended_by_slices, beside_a_variable_of_that_name,
     ],

@@ -274,6 +274,78 @@ def test_gradient() -> None:
     np.testing.assert_allclose(ml.grad(total)(x), expected, rtol=1e-6)
 
 
+def as_result(a: Array) -> Any:
+    b: list[list[Any]] = [[] for _ in range(4)]
+    pairs: list[list[Any]] = [[] for _ in range(2)]
+    for i in range(len(a)):
+        b[(a[i] + 9) // 5].append(a[i])
+        pairs[i % 2].append((i, a[i] * 0.5))
+    return b, pairs, len(b)
+
+
+def rows_of_a_loop(a: Array) -> Any:
+    found: list[Any] = []
+    for i in range(len(a)):
+        row: list[Any] = []
+        for j in range(i):
+            if a[j] < a[i]:
+                row.append(a[j])
+        found.append(row)
+    return found
+
+
+def nested_comprehensions(a: Array) -> Any:
+    b: list[list[Any]] = [[] for _ in range(4)]
+    for x in a:
+        b[(x + 9) // 5].append(x)
+    y = a[a > 0]
+    return (
+        [x * 2 for q in b for x in q],
+        [sum(q) for q in b],
+        [u * v for u in y for v in a],
+        [(i, u) for i in range(2) for u in y],
+        sum(u * v for u in y for v in y if u > v),
+        [i + j for i in range(3) for j in range(i)],
+    )
+
+
+def greatest_of_lists(a: Array) -> Any:
+    first = [1, 2]
+    found = [first, [1, 2]]
+    first[0], s = 0, 0
+    for _ in range(4):
+        for _ in range(4):
+            new = [0, 0]
+            found.append(new)
+            new[1] = found[-2][0]
+            s += max(found)[0]
+        found.append([s, 1])
+    return s, found, min(found), sorted(found)
+
+
+@pytest.mark.parametrize("function", [as_result, rows_of_a_loop, nested_comprehensions, greatest_of_lists])
+def test_results(function: Any) -> None:
+    check(function, I)
+    check(function, np.abs(I))
+    check(function, I[:0])
+
+
+def test_counts_that_the_first_attempt_takes_for_known() -> None:
+    """An item whose length the data decide, in a condition that holds an item of the list."""
+
+    def groups(x: Array) -> Any:
+        found: list[Any] = []
+        for i in range(len(x)):
+            if len(found) > 0 and x[i] * found[-1][0] > 0:
+                found[-1].append(x[i])
+            else:
+                found.append([x[i]])
+        return found
+
+    with pytest.raises(ml.errors.UnsupportedSyntaxError, match="holds 2 elements in one branch"):
+        ml.compile(groups)(I)
+
+
 def test_many_lists_have_less_room_each_and_grow() -> None:
     def longest(a: Array, n: int) -> Any:
         b: list[list[Any]] = [[] for _ in range(n)]

@@ -18,6 +18,8 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.frames import user_location
 from mlirml.frontend.loops.dynamic_indices import python_integer
+from mlirml.frontend.loops.dynamic_slices import written
+from mlirml.frontend.loops.dynamic_slices.captured import captured
 from mlirml.frontend.loops.dynamic_slices.compaction import as_slice, beginning, whole_buffer
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, as_part, combined, same_length, transposed
 from mlirml.frontend.tracing.trace import Trace
@@ -76,17 +78,17 @@ def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> D
     """`np.bincount` of numbers without a known bound."""
     if is_dynamic(x):
         return _bincount_of_slice(trace, as_slice(x), weights, minlength)
-    return _bincount(trace, x, weights)
+    return _bincount(trace, x, weights, least=minlength)
 
 
 def _bincount_of_slice(trace: Trace, x: DynamicSlice, weights: Any, minlength: Any) -> DynamicSlice:
     """`np.bincount` of a dynamic number of elements: those after the end count as 0, with a weight of 0."""
-    if x.ndim != 1 or x.dtype.kind not in "iub" or minlength:
-        raise UnsupportedSyntaxError("`np.bincount` is compiled for integers in one dimension, without `minlength`")
+    if x.ndim != 1 or x.dtype.kind not in "iub":
+        raise UnsupportedSyntaxError("`np.bincount` is compiled for integers in one dimension")
     valid: Any = np.arange(x._most[0]) < x._length(0)
     if weights is None:
         numbers: Any = np.where(valid, whole_buffer(x).astype(_INDEX), 0)
-        found = _bincount(trace, numbers, valid, x._length(0))
+        found = _bincount(trace, numbers, valid, x._length(0), minlength)
         return combined(trace, lambda n: n.astype(_INDEX), lambda n: n.astype(_INDEX), [found])
     added = as_part(trace, weights)
     if added.ndim != 1 or added.dtype.kind == "c":
@@ -95,15 +97,17 @@ def _bincount_of_slice(trace: Trace, x: DynamicSlice, weights: Any, minlength: A
     given = whole_buffer(added)
     size = min(x._most[0], given.shape[0])
     numbers = np.where(valid[:size], whole_buffer(x)[:size].astype(_INDEX), 0)
-    return _bincount(trace, numbers, np.where(valid[:size], given[:size], 0), x._length(0))
+    return _bincount(trace, numbers, np.where(valid[:size], given[:size], 0), x._length(0), minlength)
 
 
-def _bincount(trace: Trace, numbers: Traced, weights: Any, count: Any = 1) -> DynamicSlice:
+def _bincount(trace: Trace, numbers: Traced, weights: Any, count: Any = 1, least: Any = 0) -> DynamicSlice:
     x: Any = numbers.astype(_INDEX)
-    if not x.size:
-        return beginning(trace.known(np.zeros(0, _INDEX)), 0)  # type: ignore[arg-type]
+    if not x.size and not isinstance(least, Traced):
+        return beginning(trace.known(np.zeros(least, _INDEX)), least)
     _require(trace, (x >= 0).all(), Check("ShapeError", "bincount: a number is negative"))
     longest: Any = np.where(np.equal(count, 0), 0, x.max() + 1) if isinstance(count, Traced) else x.max() + 1
+    if isinstance(least, Traced) or least > 0:
+        longest = np.maximum(longest, least)
     length = python_integer(trace, longest._read())
     capacity = room_for(trace, length, 0)
     safe = np.clip(x, 0, capacity - 1)
@@ -138,8 +142,10 @@ _WIDTHS["auto"] = lambda x: np.minimum(np.maximum(_WIDTHS["fd"](x), _WIDTHS["sqr
 """The widths of bins that NumPy's estimators give."""
 
 
-def histogram_bin_edges(trace: Trace, a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> DynamicSlice:
+def histogram_bin_edges(trace: Trace, a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """`np.histogram_bin_edges` where an estimator gives the number of bins."""
+    if is_dynamic(a):
+        return captured(trace, written.histogram_bin_edges)(a, bins, range)
     x: Any = trace.array(a, copy=False).reshape(-1)
     if bins not in _WIDTHS:
         raise UnsupportedSyntaxError(f"histogram_bin_edges: the estimator {bins!r} is not compiled")
@@ -165,10 +171,10 @@ def histogram_bin_edges(trace: Trace, a: Any, bins: Any = 10, range: Any = None,
 _MOST_BINS = 1 << 30
 
 
-def room_for(trace: Trace, length: Any, least: int) -> int:
+def room_for(trace: Trace, length: Any, least: int, name: str = "") -> int:
     """The room for a result of this length, which the program checks; it is at least `least`."""
     location = user_location()
-    site = "a function" if location is None else f"{location.file}:{location.line}:{location.column}"
+    site = "a function" if location is None else f"{location.file}:{location.line}:{location.column}{name}"
     capacity = capacity_of(site, least)
     trace.guards["room", site] = CAPACITIES, site, CAPACITIES[site]
     error = OutgrownListError(site, capacity)

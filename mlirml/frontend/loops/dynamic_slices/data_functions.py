@@ -12,6 +12,8 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.dynamic_indices import Axis
+from mlirml.frontend.loops.dynamic_slices import written
+from mlirml.frontend.loops.dynamic_slices.captured import captured, form_of
 from mlirml.frontend.loops.dynamic_slices.compaction import (
     argwhere,
     as_slice,
@@ -24,7 +26,7 @@ from mlirml.frontend.loops.dynamic_slices.compaction import (
 )
 from mlirml.frontend.loops.dynamic_slices.counted_functions import bincount, histogram_bin_edges, repeat
 from mlirml.frontend.loops.dynamic_slices.functions import padded, sorted_whole
-from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, combined, part, store
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, check_front_end, combined, part, store
 from mlirml.frontend.tracing.trace import Trace
 
 _INDEX = np.dtype(np.int64)
@@ -229,6 +231,8 @@ def compress(trace: Trace, condition: Any, a: Any, axis: Any = None, out: Any = 
     """`np.compress`."""
     if out is not None:
         raise UnsupportedSyntaxError("compress: `out` is not compiled, as the length of the result depends on the data")
+    if is_dynamic(condition) or is_dynamic(a):
+        return captured(trace, written.compress)(condition, a, axis)
     mask: Any = trace.array(condition, copy=False)
     if mask.ndim != 1:
         raise ShapeError(f"compress: the condition has {mask.ndim} dimensions, not 1")
@@ -248,6 +252,8 @@ def compress(trace: Trace, condition: Any, a: Any, axis: Any = None, out: Any = 
 
 def extract(trace: Trace, condition: Any, arr: Any) -> Any:
     """`np.extract`."""
+    if is_dynamic(condition) or is_dynamic(arr):
+        return compress(trace, condition, arr)
     mask = truth(trace, trace.array(condition, copy=False)).reshape(-1)
     return compress(trace, mask, trace.array(arr, copy=False).reshape(-1))
 
@@ -273,6 +279,16 @@ def trim_zeros(trace: Trace, filt: Any, trim: str = "fb", axis: Any = None) -> A
     return array[first:last]
 
 
+def _of_counts(name: str) -> Callable[..., Any]:
+    """A function of an array and a count or positions."""
+
+    def call(trace: Trace, *args: Any, **kwargs: Any) -> Any:
+        check_front_end(trace)
+        return form_of(trace, getattr(np, name))(*args, **kwargs)  # type: ignore[misc]
+
+    return call
+
+
 NAMED: dict[str, Callable[..., Any]] = {
     "nonzero": nonzero,
     "flatnonzero": flatnonzero,
@@ -288,5 +304,6 @@ NAMED: dict[str, Callable[..., Any]] = {
     "compress": compress,
     "extract": extract,
     "trim_zeros": trim_zeros,
+    **{name: _of_counts(name) for name in ("delete", "tile", "pad", "resize", "ix_")},
 }
 """The functions by their names in NumPy; each takes the trace first."""

@@ -11,7 +11,8 @@ from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.function_options import with_options
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, index_name
-from mlirml.frontend.loops.dynamic_slices import joins
+from mlirml.frontend.loops.dynamic_slices import joins, written
+from mlirml.frontend.loops.dynamic_slices.captured import by_rows, captured, form_of
 from mlirml.frontend.loops.dynamic_slices.compaction import whole_buffer
 from mlirml.frontend.loops.dynamic_slices.gathering import store_at
 from mlirml.frontend.loops.dynamic_slices.indices import has_positions
@@ -42,12 +43,14 @@ _ELEMENTWISE = (np.where, np.clip, np.round, np.nan_to_num, np.real, np.imag, np
 def call_ufunc(trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     """A ufunc with a dynamic slice among its operands."""
     x = next(x for x in (*inputs, *options.get("out", ())) if isinstance(x, DynamicSlice))
-    if method == "reduce" and ufunc in _REDUCTIONS:
+    if method == "reduce" and ufunc in _REDUCED:
         return reduction(ufunc)(x, *inputs[1:], **{"axis": 0, **options})
     if method == "outer" and not options:
         return outer(trace, inputs[0], inputs[1], ufunc)
-    if method == "at" and not options and x is inputs[0] and len(inputs) == 3 and has_positions(inputs[1]):
-        return store_at(x, inputs[1], inputs[2], ufunc)
+    if method == "accumulate" and not (options.get("axis") or options.get("dtype")):
+        return accumulated(ufunc)(x, *inputs[1:])
+    if method == "at" and not options and len(inputs) == 3 and has_positions(inputs[1]):
+        return store_at(as_part(trace, inputs[0]), inputs[1], inputs[2], ufunc)
     out = options.pop("out", (None,))[0] if method == "__call__" else None
     if isinstance(out, DynamicSlice) and not options and ufunc.nout == 1:
         store(out, call_ufunc(trace, ufunc, method, inputs, {}))
@@ -73,7 +76,11 @@ def call_function(x: DynamicSlice, function: Callable[..., Any], args: Sequence[
         return with_options(function.__name__, by_name)(trace, *args, **kwargs)
     known = x._operations.functions.get(function)
     if known is None or not isinstance(args[0] if args else None, DynamicSlice):
-        raise refused(trace, x, f"`np.{function.__name__}`")
+        form = form_of(trace, function)
+        if form is None:
+            module = "np." + {"numpy.fft": "fft.", "numpy.linalg": "linalg."}.get(function.__module__, "")
+            raise refused(trace, x, f"`{module}{function.__name__}`")
+        return with_options(function.__name__, form)(*args, **kwargs)
     return with_options(function.__name__, known)(*args, **kwargs)
 
 
@@ -130,15 +137,24 @@ def reduction(ufunc: np.ufunc) -> Callable[..., Any]:
         out: Any = None,
         keepdims: Any = False,
         initial: Any = None,
+        where: Any = True,
     ) -> Any:
         trace = x._trace
         given = None if initial is np._NoValue else initial
         if out is not None:
             raise refused(trace, x, "the argument `out`")
         kind = as_dtype(dtype) if dtype is not None else ufunc.reduce(np.asarray(x._sample), axis=None).dtype
-        start = _REDUCTIONS[ufunc](kind) if given is None else given
-        if given is None and ufunc in (np.maximum, np.minimum):
-            _check_some(x, ufunc)
+        start = _start(ufunc, kind) if given is None else given
+        if given is None and ufunc in _EXTREMES:
+            _check_some(x, ufunc, axis)
+        if where is not True:
+            kept = number_of(trace, _start(ufunc, kind), kind)
+            x = combined(
+                trace,
+                lambda y, m: trace.call_function(np.where, (m, y.astype(kind), kept), {}),
+                lambda y, m: np.where(m, np.asarray(y).astype(kind), kind.type(0)),
+                [x, where],
+            )
         total = number_of(trace, start, kind) if not isinstance(start, Traced) else start.astype(kind)
         combine: Combine = lambda one, y: trace.call_ufunc(ufunc, "__call__", (one, y), {}).astype(kind)  # noqa: E731
         return reduced(x, axis, keepdims is True, total, combine)
@@ -146,14 +162,15 @@ def reduction(ufunc: np.ufunc) -> Callable[..., Any]:
     return function
 
 
-def _check_some(x: DynamicSlice, ufunc: np.ufunc) -> None:
+def _check_some(x: DynamicSlice, ufunc: np.ufunc, axis: Any) -> None:
     """Emit a check that there is an element, as an empty maximum has no value."""
     b, integers = x._trace.builder, x._trace.integers
-    for length in x._shape:
+    for length in (x._shape[d] for d in axes_of(x, axis)):
         least, greatest = integers.limits(integers.of(length))
         if least is not None and least > 0:
             continue
-        message = f"np.{'max' if ufunc is np.maximum else 'min'}: the array may be empty, which has no such element"
+        name = "max" if ufunc in (np.maximum, np.fmax) else "min"
+        message = f"np.{name}: the array may be empty, which has no such element"
         if greatest is not None and greatest <= 0:
             raise ShapeError(message)
         if b.checked:
@@ -169,23 +186,37 @@ def _greatest(dtype: np.dtype) -> Any:
     return np.inf if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max
 
 
-_REDUCTIONS: dict[np.ufunc, Callable[[np.dtype], Any]] = {
-    np.add: lambda dtype: 0,
-    np.multiply: lambda dtype: 1,
+_EXTREMES: dict[np.ufunc, Callable[[np.dtype], Any]] = {
     np.maximum: _least,
     np.minimum: _greatest,
-    np.logical_and: lambda dtype: True,
-    np.logical_or: lambda dtype: False,
+    np.fmax: lambda dtype: np.nan if dtype.kind == "f" else _least(dtype),
+    np.fmin: lambda dtype: np.nan if dtype.kind == "f" else _greatest(dtype),
 }
+_REDUCED = (
+    np.add, np.multiply, np.logical_and, np.logical_or, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor,
+    np.gcd, np.lcm, np.hypot, np.logaddexp, *_EXTREMES,
+)  # fmt: skip
 
 
-def mean(x: DynamicSlice, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+def _start(ufunc: np.ufunc, dtype: np.dtype) -> Any:
+    """The identity of a reduction."""
+    extreme = _EXTREMES.get(ufunc)
+    if extreme is not None:
+        return extreme(dtype)
+    return {"lcm": 1, "gcd": 0}.get(ufunc.__name__, ufunc.identity)
+
+
+def mean(
+    x: DynamicSlice, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
     """`np.mean`."""
     kind = as_dtype(dtype) if dtype is not None else np.mean(np.asarray(x._sample)).dtype
-    total = reduction(np.add)(x, axis, kind, out, keepdims)
+    total = reduction(np.add)(x, axis, kind, out, keepdims, where=where)
     count: Any = 1
     for a in axes_of(x, axis):
         count = count * x._length(a)
+    if where is not True:
+        count = reduction(np.add)(combined(x._trace, lambda y, m: m, lambda y, m: m, [x, where]), axis, np.int64)
     if isinstance(count, Traced):
         count = count.astype(kind)
     return total / count if isinstance(count, Traced) else total / kind.type(count)
@@ -204,7 +235,7 @@ def position(greatest: bool) -> Callable[..., Any]:
         if x.ndim != 1 or out is not None or keepdims is True or axis not in (None, 0, -1):
             raise refused(trace, x, "the position in more than one dimension")
         check_unchanged(x)
-        _check_some(x, np.maximum if greatest else np.minimum)
+        _check_some(x, np.maximum if greatest else np.minimum, None)
         hooks, ufunc = trace.hooks, np.greater if greatest else np.less
 
         def step(total: Any, indices: tuple[Number, ...]) -> Any:
@@ -275,10 +306,29 @@ def outer(trace: Trace, a: Any, b: Any, ufunc: np.ufunc = np.multiply) -> Any:
     return operated(trace, ufunc, (one[:, None], other[None, :]))
 
 
+def einsum(trace: Trace, subscripts: str, *operands: Any, optimize: Any = False) -> Any:
+    """`np.einsum`: the sum of products of elements along the labels that the output lacks."""
+    given, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms, parts = given.split(","), [as_part(trace, x) for x in operands]
+    labels = sorted(set(given) - {","})
+    output = output if arrow else "".join(label for label in labels if given.count(label) == 1)
+    alike = all(len(set(term)) == len(term) == x.ndim for term, x in zip(terms, parts))
+    if len(terms) != len(parts) or not alike or not set(output) <= {*labels} or "." in given:
+        raise refused(trace, parts[0], f"the form {subscripts!r} of `np.einsum`")
+    order = [*output, *(label for label in labels if label not in output)]
+    products: Any = None
+    for term, x in zip(terms, parts):
+        turned = transposed(x, [term.index(label) for label in order if label in term])
+        factor = turned[tuple(slice(None) if label in term else None for label in order)]
+        products = factor if products is None else operated(trace, np.multiply, (products, factor))
+    inner = tuple(range(len(output), len(order)))
+    return reduction(np.add)(products, inner, products.dtype) if inner else products
+
+
 def norm(x: DynamicSlice, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
     """`np.linalg.norm`, the Euclidean one."""
-    if ord not in (None, 2) or (ord == 2 and x.ndim != 1):
-        raise refused(x._trace, x, f"the norm {ord!r}")
+    if ord not in (None, 2) or (ord == 2 and x.ndim != 1 and axis is None):
+        return captured(x._trace, written.norm)(x, ord, axis, keepdims)
     if x.dtype.kind != "f":
         x = combined(x._trace, lambda y: y.astype(np.float64), lambda y: y.astype(np.float64), [x])
     total = reduction(np.add)(operated(x._trace, np.multiply, (x, x)), axis, keepdims=keepdims)
@@ -334,22 +384,32 @@ def diff(x: DynamicSlice, n: int = 1, axis: int = -1, prepend: Any = None, appen
     return x
 
 
-def cumsum(x: DynamicSlice, axis: Any = None, dtype: Any = None, out: Any = None) -> DynamicSlice:
-    """`np.cumsum` of a vector."""
-    if x.ndim != 1 or out is not None:
-        raise refused(x._trace, x, "a running sum in more than one dimension")
-    kind = as_dtype(dtype) if dtype is not None else np.cumsum(np.asarray(x._sample)).dtype
-    trace = x._trace
-    check_unchanged(x)
-    result = filled(0)(x, kind)
+def accumulated(ufunc: np.ufunc) -> Callable[..., Any]:
+    """`np.add.accumulate`, which is `np.cumsum`, and the like, of a vector."""
 
-    def step(total: Any, indices: tuple[Number, ...]) -> Any:
-        total = trace.call_operator(np.add, (total, x._at(indices))).astype(kind)
-        result[indices[0]] = total
-        return total
+    def function(x: DynamicSlice, axis: Any = None, dtype: Any = None, out: Any = None) -> DynamicSlice:
+        if x.ndim != 1 or axis not in (None, 0, -1) or out is not None:
+            raise refused(x._trace, x, "running results in more than one dimension")
+        kind = as_dtype(dtype) if dtype is not None else ufunc.accumulate(np.asarray(x._sample)).dtype
+        trace, hooks = x._trace, x._trace.hooks
+        check_unchanged(x)
+        result = filled(0)(x, kind)
 
-    fold(trace, x._shape, number_of(trace, 0, kind), step)
-    return result
+        def step(total: Any, indices: tuple[Number, ...]) -> Any:
+            found, number = x._at(indices).astype(kind), indices[0]
+            combined_ = trace.call_ufunc(ufunc, "__call__", (total, found), {}).astype(kind)
+            total = (
+                combined_
+                if ufunc in (np.add, np.multiply)
+                else hooks.select(number == 0, lambda: found, lambda: combined_)
+            )
+            result[number] = total
+            return total
+
+        fold(trace, x._shape, number_of(trace, ufunc is np.multiply, kind), step)
+        return result
+
+    return function
 
 
 def sort(x: DynamicSlice, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> DynamicSlice:
@@ -412,37 +472,50 @@ def transpose(x: DynamicSlice, axes: Any = None) -> DynamicSlice:
     return transposed(x, order)
 
 
+def flip(x: DynamicSlice, axis: Any = None) -> DynamicSlice:
+    """`np.flip`."""
+    axes = axes_of(x, axis)
+    found: DynamicSlice = x[tuple(slice(None, None, -1 if d in axes else 1) for d in range(x.ndim))]
+    return found
+
+
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.sum: reduction(np.add),
     np.prod: reduction(np.multiply),
     np.max: reduction(np.maximum),
     np.min: reduction(np.minimum),
-    np.all: lambda x, axis=None: reduction(np.logical_and)(x, axis),
-    np.any: lambda x, axis=None: reduction(np.logical_or)(x, axis),
+    np.all: lambda x, axis=None, out=None, keepdims=False, *, where=True: reduction(np.logical_and)(
+        x, axis, None, out, keepdims, where=where
+    ),
+    np.any: lambda x, axis=None, out=None, keepdims=False, *, where=True: reduction(np.logical_or)(
+        x, axis, None, out, keepdims, where=where
+    ),
     np.mean: mean,
-    np.argmax: position(True),
-    np.argmin: position(False),
+    np.argmax: by_rows(np.argmax, position(True), written.by_rows, None),
+    np.argmin: by_rows(np.argmin, position(False), written.by_rows, None),
     np.linalg.norm: norm,
     np.copy: copied,
     np.zeros_like: filled(0),
     np.empty_like: filled(0),
     np.ones_like: filled(1),
     np.full_like: full_like,
-    np.cumsum: cumsum,
+    np.cumsum: by_rows(np.cumsum, accumulated(np.add), written.rows_by_rows, None),
+    np.cumprod: by_rows(np.cumprod, accumulated(np.multiply), written.rows_by_rows, None),
     np.diff: diff,
-    np.sort: sort,
-    np.argsort: argsort,
+    np.sort: by_rows(np.sort, sort, written.rows_by_rows, -1),
+    np.argsort: by_rows(np.argsort, argsort, written.rows_by_rows, -1),
     np.shape: lambda x: x.shape,
     np.size: lambda x, axis=None: x.size if axis is None else x.shape[axis],
     np.ndim: lambda x: x.ndim,
     np.transpose: transpose,
-    np.flip: lambda x, axis=None: x[::-1] if x.ndim == 1 else _refuse_flip(x),
+    np.flip: flip,
 }
 _OF_TRACE: dict[Callable[..., Any], Callable[..., Any]] = {
     np.dot: dot,
     np.inner: dot,
     np.vdot: dot,
     np.outer: outer,
+    np.einsum: einsum,
     np.lexsort: lexsort,
     **joins.FUNCTIONS,
 }
@@ -464,7 +537,3 @@ METHODS: dict[str, Callable[..., Any]] = {
         "transpose",
     )
 } | {"astype": astype, "dot": lambda x, other: dot(x._trace, x, other), "fill": store, "sort": sort_in_place}
-
-
-def _refuse_flip(x: DynamicSlice) -> DynamicSlice:
-    raise refused(x._trace, x, "`np.flip` in more than one dimension")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import CaptureError, IndexOutOfBoundsError, InvalidIndexError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic
@@ -15,6 +16,7 @@ from mlirml.frontend.loops.dynamic_indices import Number
 from mlirml.frontend.loops.dynamic_slices.compaction import (
     as_slice,
     compaction_of,
+    flatnonzero,
     nonzero,
     true_everywhere,
     whole_buffer,
@@ -26,12 +28,14 @@ from mlirml.frontend.loops.dynamic_slices.slices import (
     check_front_end,
     check_unchanged,
     common_shape,
+    is_mask,
     materialised,
     moved,
     refused,
     same_length,
     store,
     stretched,
+    transposed,
     whole,
 )
 from mlirml.frontend.tracing.trace import Trace
@@ -40,6 +44,9 @@ from mlirml.frontend.tracing.trace import Trace
 def gathered(base: Traced, index: Any) -> DynamicSlice:
     """`base[index]` for arrays of positions of dynamic length, and numbers, along the first dimensions."""
     check_front_end(base._trace)
+    beside = beside_slices(base, index)
+    if beside is not None:
+        return beside.elements()
     parts = _positions(base, index)
     trace, used = base._trace, len(parts)
     shape, most = common_shape(trace, parts)
@@ -61,6 +68,10 @@ def scattered(base: Traced, given_index: Any, value: Any) -> None:
     def put(index: tuple[Any, ...], item: Any) -> None:
         base[index] = item
 
+    beside = beside_slices(base, given_index)
+    if beside is not None:
+        beside.store(value)
+        return
     parts = [_stored(p) for p in _positions(base, given_index)]
     rest = base.shape[len(parts) :]
     _store_each(base, parts, (rest, rest), value, put)
@@ -102,6 +113,45 @@ def _store_each(
         trace.hooks.for_(_iterable(whole_shape[len(found)]), iteration, (), (), (), ("base",), "", "", False)
 
     level(())
+
+
+@dataclass(frozen=True)
+class BesideSlices:
+    """An index of one array of dynamic length beside slices: it is one along the first dimension of a view."""
+
+    view: Any
+    positions: Any
+    dim: int
+
+    def elements(self) -> DynamicSlice:
+        """The elements, whose dimension of positions is where the index has these."""
+        found = as_part(self.view._trace, self.view[self.positions])
+        return transposed(found, [*range(1, self.dim + 1), 0, *range(self.dim + 1, found.ndim)])
+
+    def store(self, value: Any) -> None:
+        """Store a value, which is broadcast to the elements."""
+        given, rank = as_part(self.view._trace, value), self.view.ndim
+        given = given[(None,) * (rank - given.ndim)] if given.ndim < rank else given
+        self.view[self.positions] = transposed(given, [self.dim, *(d for d in range(rank) if d != self.dim)])
+
+
+def beside_slices(x: Any, index: Any) -> BesideSlices | None:
+    """The parts of an index of slices and one array of dynamic length in one dimension; None for another one."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    if isinstance(x, DynamicSlice):
+        items = [flatnonzero(x._trace, item) if is_mask(item) else item for item in items]
+    arrays = [item for item in items if is_dynamic(item)]
+    others = [item for item in items if not is_dynamic(item)]
+    alike = all(item is Ellipsis or isinstance(item, slice) for item in others)
+    if len(arrays) != 1 or not others or not alike or arrays[0].ndim != 1:
+        return None
+    rest = x.ndim - sum(item is not Ellipsis for item in items)
+    at = next((n for n, item in enumerate(items) if item is Ellipsis), len(items))
+    items[at : at + 1] = [slice(None)] * rest
+    dim = next(n for n, item in enumerate(items) if is_dynamic(item))
+    view = x[tuple(slice(None) if is_dynamic(item) else item for item in items)]
+    order = [dim, *(d for d in range(x.ndim) if d != dim)]
+    return BesideSlices(view.transpose(order), arrays[0], dim)
 
 
 def _stored(p: DynamicSlice) -> DynamicSlice:

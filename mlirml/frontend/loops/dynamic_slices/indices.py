@@ -12,7 +12,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic, position
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, clamped, index_name, slice_bound
 from mlirml.frontend.loops.dynamic_slices.positions import has_rows, rows_at
-from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, moved, part, refused
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, is_mask, moved, part, refused
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.builder import Check
 
@@ -34,6 +34,12 @@ def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
         from mlirml.frontend.loops.dynamic_slices.gathering import elements_at
 
         return elements_at(x, index)
+    if isinstance(index, tuple) and any(is_dynamic(item) or is_mask(item) for item in index):
+        from mlirml.frontend.loops.dynamic_slices.gathering import beside_slices
+
+        beside = beside_slices(x, index)
+        if beside is not None:
+            return beside.elements()
     if has_rows(index):
         return rows_at(x, index)
     items = list(index) if isinstance(index, tuple) else [index]

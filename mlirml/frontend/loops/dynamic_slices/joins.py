@@ -21,12 +21,13 @@ def _parts(trace: Trace, arrays: Any, dtype: Any) -> tuple[list[DynamicSlice], n
     parts = [as_part(trace, x) for x in arrays]
     lengths = [n for p in parts for n in p._shape if isinstance(n, Traced)]
     if lengths and not any(pays(trace, n) for n in lengths):
-        raise refused(trace, _dynamic(parts), "this join")
+        raise refused(trace, dynamic_part(parts), "this join")
     kind = as_dtype(dtype) if dtype is not None else np.result_type(*(p.dtype for p in parts))
     return parts, kind
 
 
-def _dynamic(parts: Sequence[DynamicSlice]) -> DynamicSlice:
+def dynamic_part(parts: Sequence[DynamicSlice]) -> DynamicSlice:
+    """The first part of dynamic length, or the first one."""
     return next((x for x in parts if any(isinstance(n, Traced) for n in x._shape)), parts[0])
 
 
@@ -46,7 +47,7 @@ def concatenate(trace: Trace, arrays: Any, axis: Any = 0, out: Any = None, dtype
     parts, kind = _parts(trace, arrays, dtype)
     rank = parts[0].ndim
     if axis is None or out is not None or any(p.ndim != rank for p in parts) or not rank:
-        raise refused(trace, _dynamic(parts), "this join")
+        raise refused(trace, dynamic_part(parts), "this join")
     if not -rank <= axis < rank:
         raise ShapeError(f"concatenate: axis {axis} is out of bounds for an array of {rank} dimension(s)")
     axis %= rank
@@ -71,7 +72,7 @@ def stack(trace: Trace, arrays: Any, axis: Any = 0, out: Any = None, *, dtype: A
     parts, kind = _parts(trace, arrays, dtype)
     rank = parts[0].ndim
     if out is not None or any(p.ndim != rank for p in parts):
-        raise refused(trace, _dynamic(parts), "this join")
+        raise refused(trace, dynamic_part(parts), "this join")
     if not -rank - 1 <= axis <= rank:
         raise ShapeError(f"stack: axis {axis} is out of bounds for an array of {rank + 1} dimension(s)")
     axis %= rank + 1

@@ -22,7 +22,7 @@ from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSynta
 from mlirml.frontend import advice
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.function_options import with_options
-from mlirml.frontend.arrays.indexing import is_dynamic
+from mlirml.frontend.arrays.indexing import is_dynamic, with_arrays
 from mlirml.frontend.arrays.operators import install_operators
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line, user_location
@@ -35,6 +35,11 @@ from mlirml.ir.text.dtypes import short_name
 Element = Callable[[tuple[Number, ...]], Any]
 _ONE_LENGTH = "this result has one length in all calls: pad the array"
 _HELP = "write a loop over the elements, or slices of one length, as in `x[i : i + 3]`"
+_AS_FUNCTIONS = (
+    "argpartition", "choose", "clip", "conj", "conjugate", "cumprod", "diagonal", "nonzero", "repeat", "round",
+    "searchsorted", "squeeze", "swapaxes", "take", "trace",
+)  # fmt: skip
+"""Methods that are functions of the same name."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,16 @@ class DynamicSlice:
         """Dimensions reversed, a view."""
         return transposed(self, tuple(reversed(range(self.ndim))))
 
+    @property
+    def real(self) -> DynamicSlice:
+        """The real parts."""
+        return np.real(self)
+
+    @property
+    def imag(self) -> DynamicSlice:
+        """The imaginary parts."""
+        return np.imag(self)
+
     def _length(self, dim: int) -> Number:
         """A length, clamped to be non-negative."""
         length = self._shape[dim]
@@ -150,6 +165,8 @@ class DynamicSlice:
         if name in self._operations.methods:
             method = with_options(name, self._operations.methods[name])
             return lambda *args, **kwargs: _called(method, self, *args, **kwargs)
+        if name in _AS_FUNCTIONS:
+            return lambda *args, **kwargs: getattr(np, name)(self, *args, **kwargs)
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         raise self._refused(f"`.{name}`")
@@ -204,7 +221,7 @@ class DynamicSlice:
     def __getitem__(self, index: Any) -> Any:
         with at_user_line():
             check_front_end(self._trace)
-            found = self._operations.part(self, index)
+            found = self._operations.part(self, with_arrays(index))
             if found.ndim:
                 return found
             check_unchanged(found)
@@ -213,6 +230,7 @@ class DynamicSlice:
     def __setitem__(self, index: Any, value: Any) -> None:
         with at_user_line():
             check_front_end(self._trace)
+            index = with_arrays(index)
             if self._operations.has_positions(index):
                 self._operations.store_at(self, index, value)
             elif self._operations.has_rows(index):
@@ -343,6 +361,16 @@ def stretched(p: DynamicSlice, indices: Sequence[Number]) -> Any:
 def is_one(length: Number) -> bool:
     """True if a length is known to be 1, so that it may be broadcast."""
     return isinstance(length, int) and length == 1
+
+
+def is_mask(item: Any) -> bool:
+    """True for a mask of static length."""
+    return isinstance(item, Traced) and len(item.shape) == 1 and item.dtype == np.bool_
+
+
+def is_static(length: Number) -> bool:
+    """True if a length is known when tracing."""
+    return isinstance(length, int)
 
 
 def common_shape(trace: Trace, parts: Sequence[DynamicSlice]) -> tuple[tuple[Number, ...], tuple[int, ...]]:

@@ -10,6 +10,8 @@ import numpy as np
 from mlirml.errors import ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic
+from mlirml.frontend.loops.dynamic_slices import written
+from mlirml.frontend.loops.dynamic_slices.captured import by_rows
 from mlirml.frontend.loops.dynamic_slices.functions import axes_of, mean, number_of, padded, reduction, sorted_whole
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, as_part, combined, operated, refused, require
 from mlirml.frontend.tracing.trace import Trace
@@ -137,7 +139,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.std: std,
     np.ptp: ptp,
     np.count_nonzero: count_nonzero,
-    np.median: median,
+    np.median: by_rows(np.median, median, written.by_rows, None),
     np.quantile: quantile,
     np.percentile: percentile,
 }
