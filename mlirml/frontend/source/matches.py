@@ -36,12 +36,17 @@ def without_matches(node: _Node) -> _Node:
 class _Matches(ast.NodeTransformer):
     def visit_Match(self, node: ast.Match) -> list[ast.stmt] | ast.Match:
         self.generic_visit(node)
+        if any(isinstance(part, ast.Starred) for part in ast.walk(node.subject)):
+            return node
         parts = node.subject.elts if isinstance(node.subject, ast.Tuple) else [node.subject]
+        bound = {part.name for case in node.cases for part in ast.walk(case.pattern) if isinstance(part, ast.MatchAs)}
         names = [
-            part.id if isinstance(part, ast.Name) else f"__subject{number}_{node.lineno}_{node.col_offset}"
+            part.id
+            if isinstance(part, ast.Name) and part.id not in bound
+            else f"__subject{number}_{node.lineno}_{node.col_offset}"
             for number, part in enumerate(parts)
         ]
-        made = [_assigned(name, part) for name, part in zip(names, parts) if not isinstance(part, ast.Name)]
+        made = [_assigned(name, part) for name, part in zip(names, parts) if name != getattr(part, "id", None)]
         try:
             return [*made, *_branches(node.cases, names, is_tuple=isinstance(node.subject, ast.Tuple))]
         except _OtherPattern:

@@ -106,6 +106,19 @@ def test_matches(function: Any, arguments: Any, frontend: Any) -> None:
     np.testing.assert_allclose(found, function(*arguments), rtol=1e-14)
 
 
+def exchanged(x: Any, y: Any) -> Any:
+    for _ in range(3):
+        match x, y:
+            case y, x:
+                x = x + 1
+    return x, y
+
+
+def test_names_are_bound_together() -> None:
+    for found, expected in zip(ml.compile(exchanged, frontend="loops")(X, X[::-1]), exchanged(X, X[::-1]), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 class Dice:
     """Numbers of an iterator."""
 

@@ -162,7 +162,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     dim, size = _axis(ary, axis), ary.shape[axis]
-    if type(indices_or_sections) is int:
+    if np.ndim(indices_or_sections) == 0:
         if size % indices_or_sections:
             raise ShapeError("split: the length is no multiple of the number of parts")
         return array_split(ary, indices_or_sections, dim)
@@ -171,7 +171,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    if type(indices_or_sections) is not int:
+    if np.ndim(indices_or_sections):
         return split(ary, indices_or_sections, axis)
     dim, size = _axis(ary, axis), ary.shape[axis]
     each, longer = size // indices_or_sections, size % indices_or_sections
