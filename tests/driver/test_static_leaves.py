@@ -79,7 +79,6 @@ SIZES: dict[str, Callable[..., Any]] = {
     "item": lambda x, n: [x, -x, x * 2, x - 1][n - 1],
     "axis": lambda x, n: np.sum(x.reshape(2, 2, 3), axis=n - 2),
     "roll": lambda x, n: np.roll(x, n) + np.ones(n).sum(),
-    "slice beside loops": nearest,
 }
 
 
@@ -92,7 +91,7 @@ def test_an_integer_whose_value_tracing_needs(name: str) -> None:
     assert compiled.entries == 3
 
 
-@pytest.mark.parametrize("function", [steps, branch_on_a_size, every_other, sliced, window])
+@pytest.mark.parametrize("function", [steps, branch_on_a_size, every_other, nearest, sliced, window])
 def test_one_that_need_not_be_known_is_not_static(function: Callable[..., Any]) -> None:
     compiled = ml.compile(function)
     for n in range(1, 6):
