@@ -34,9 +34,10 @@ _NAMES = {
     "hinge_embedding": "hinge_embedding_loss", "clip": "clamp", "mul": "multiply", "multiply": "multiply",
     "pow": "power", "linalg_norm": "norm", "__rsub__": "rsub", "sub": "subtract", "div": "divide",
 }  # fmt: skip
-_IGNORED = frozenset(
-    ["inplace", "_stacklevel", "return_indices", "size_average", "reduce", "eps_", "enable_gqa", "dtype", "out"]
-)
+_IGNORED = frozenset([
+    "inplace", "_stacklevel", "return_indices", "size_average", "reduce", "eps_", "enable_gqa", "dtype", "out",
+    "requires_grad",
+])  # fmt: skip
 
 
 class Extremes(NamedTuple):
