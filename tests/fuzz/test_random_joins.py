@@ -68,7 +68,9 @@ def check(seed: int) -> None:
         items, joins = [x, y], []
         for _ in range(steps):
             step(dice, items, joins, axis)
-        results = [*joins, np.concatenate(items, axis)]
+        pair = [joins[0], joins[0] * 2] if joins else []
+        across = [np.concatenate(each, 1 - axis) for each in (pair, [*pair, *pair[:1]]) if each]
+        results = [*joins, *across, np.concatenate(items, axis)]
         return [one for one in results if dice.below(10) < 7], x, y
 
     expected = program(*(x.copy() for x in given))

@@ -85,3 +85,32 @@ func.func @overlap(%a: tensor<3xf32>, %b: tensor<2xf32>) -> (tensor<4xf32>, tens
   %abb = tensor.insert_slice %b into %1[4] [2] [1] : tensor<2xf32> into tensor<6xf32>
   return %ab, %abb : tensor<4xf32>, tensor<6xf32>
 }
+
+// -----
+
+// Joins along another axis, of joins that have become views.
+// CHECK-LABEL: func.func @across
+// CHECK: %[[ACROSS:.*]] = tensor.empty() : tensor<6x128xf32>
+// CHECK: %[[AB:.*]] = tensor.extract_slice %{{.*}}[0, 0] [2, 128] [1, 1] : tensor<2x256xf32> to tensor<2x128xf32>
+// CHECK: tensor.insert_slice %[[AB]] into %[[ACROSS]][0, 0] [2, 128] [1, 1]
+// CHECK: tensor.extract_slice %{{.*}}[0, 0] [4, 128] [1, 1] : tensor<6x128xf32> to tensor<4x128xf32>
+// CHECK: tensor.insert_slice %[[AB]] into %{{.*}}[4, 0] [2, 128] [1, 1]
+func.func @across(%a: tensor<2x64xf32>, %b: tensor<2x64xf32>) -> (tensor<2x128xf32>, tensor<2x256xf32>, tensor<4x128xf32>, tensor<6x128xf32>) {
+  %e = tensor.empty() : tensor<2x128xf32>
+  %0 = tensor.insert_slice %a into %e[0, 0] [2, 64] [1, 1] : tensor<2x64xf32> into tensor<2x128xf32>
+  %ab = tensor.insert_slice %b into %0[0, 64] [2, 64] [1, 1] : tensor<2x64xf32> into tensor<2x128xf32>
+  %f = tensor.empty() : tensor<2x256xf32>
+  %1 = tensor.insert_slice %a into %f[0, 0] [2, 64] [1, 1] : tensor<2x64xf32> into tensor<2x256xf32>
+  %2 = tensor.insert_slice %b into %1[0, 64] [2, 64] [1, 1] : tensor<2x64xf32> into tensor<2x256xf32>
+  %6 = tensor.insert_slice %a into %2[0, 128] [2, 64] [1, 1] : tensor<2x64xf32> into tensor<2x256xf32>
+  %abab = tensor.insert_slice %b into %6[0, 192] [2, 64] [1, 1] : tensor<2x64xf32> into tensor<2x256xf32>
+  %g = tensor.empty() : tensor<4x128xf32>
+  %d = math.exp %ab : tensor<2x128xf32>
+  %3 = tensor.insert_slice %ab into %g[0, 0] [2, 128] [1, 1] : tensor<2x128xf32> into tensor<4x128xf32>
+  %pair = tensor.insert_slice %d into %3[2, 0] [2, 128] [1, 1] : tensor<2x128xf32> into tensor<4x128xf32>
+  %h = tensor.empty() : tensor<6x128xf32>
+  %4 = tensor.insert_slice %ab into %h[0, 0] [2, 128] [1, 1] : tensor<2x128xf32> into tensor<6x128xf32>
+  %5 = tensor.insert_slice %d into %4[2, 0] [2, 128] [1, 1] : tensor<2x128xf32> into tensor<6x128xf32>
+  %triple = tensor.insert_slice %ab into %5[4, 0] [2, 128] [1, 1] : tensor<2x128xf32> into tensor<6x128xf32>
+  return %ab, %abab, %pair, %triple : tensor<2x128xf32>, tensor<2x256xf32>, tensor<4x128xf32>, tensor<6x128xf32>
+}

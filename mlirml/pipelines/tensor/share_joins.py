@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 
 from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.values import has_one_use
-from mlirml.core.dataclass import dataclass
+from mlirml.core.dataclass import dataclass, replace
 from mlirml.core.no_match import matched
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
@@ -73,8 +73,12 @@ class ShareJoinsPass(Pass):
             whole = remaining.pop()
             parts = [(join, start) for join in remaining if (start := position_in(join, whole)) is not None]
             if parts:
-                share(whole, parts)
-                remaining = [join for join in remaining if all(join is not part for part, _ in parts)]
+                new = share(whole, parts)
+                remaining = [
+                    replace(join, sources=tuple(new.get(source, source) for source in join.sources))
+                    for join in remaining
+                    if all(join is not part for part, _ in parts)
+                ]
 
 
 def match_join(op: mlir.Operation, earlier: dict[mlir.Value, Join]) -> Join:
@@ -147,9 +151,12 @@ def position_in(part: Join, whole: Join) -> int | None:
     return start if run >= _RUN or math.prod(part.shape[: part.axis]) == 1 else None
 
 
-def share(whole: Join, parts: Sequence[tuple[Join, int]]) -> None:
-    """Store the arrays of the largest join as its parts are completed, which become views of it."""
-    block = whole.op.block
+def share(whole: Join, parts: Sequence[tuple[Join, int]]) -> dict[mlir.Value, mlir.Value]:
+    """Store the arrays of the largest join as its parts are completed, which become views of it.
+
+    Returns what has replaced the results of the joins, which are arrays of others.
+    """
+    block, new = whole.op.block, {}
     waiting = dict(enumerate(whole.sources))
     with mlir.InsertionPoint.at_block_begin(block), whole.op.location:
         stored = emit.empty(whole.op.results[0].type)
@@ -163,8 +170,10 @@ def share(whole: Join, parts: Sequence[tuple[Join, int]]) -> None:
             view = stored
             if join is not whole:
                 view = emit.extract_slice(stored, whole.offsets(number), join.shape)
+        new[op.results[0]] = view
         op.results[0].replace_all_uses_with(view)
         erase_chain(op)
+    return new
 
 
 def erase_chain(op: mlir.Operation) -> None:
