@@ -16,6 +16,7 @@ from mlirml.frontend.arrays.indexing import is_dynamic, with_arrays
 from mlirml.frontend.arrays.list_parts import PartedList
 from mlirml.frontend.frames import at_user_line
 from mlirml.ops import BY_FUNCTION
+from mlirml.ops.reductions import normalized_axes
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
@@ -142,7 +143,8 @@ def _concatenated(items: PartedList, axis: int | None = 0, **options: Any) -> An
         return np.concatenate(items.items(), axis, **options)
     if axis is None:
         return array.reshape(-1)
-    axis = range(array.ndim - 1)[axis]
+    with at_user_line():
+        (axis,) = normalized_axes("concatenate", array.shape[1:], axis)
     sizes = list(array.shape[1:])
     sizes[axis] *= array.shape[0]
     return np.moveaxis(array, 0, axis).reshape(sizes)

@@ -219,3 +219,21 @@ def test_what_does_not_fit_is_an_error_of_the_call(function: Any, bad: list[int]
     same(compiled(good), function(good), True, "the result")
     with pytest.raises(ml.errors.MlirmlError, match=message):
         compiled(np.array(bad + [0] * (len(good) - len(bad)), np.float64))
+
+
+def rolled(x: Any) -> Any:
+    return np.roll(x[x > 0], 2, axis=1)
+
+
+def joined(x: Any) -> Any:
+    rows = []
+    for i in range(len(x)):
+        rows.append(x * x[i])
+    return np.concatenate(rows, 1)
+
+
+@pytest.mark.parametrize("function", [rolled, joined])
+def test_axes_out_of_bounds(function: Any) -> None:
+    with pytest.raises(ml.MlirmlError, match="axis 1 is out of bounds") as caught:
+        ml.compile(function, frontend="loops")(np.ones(3))
+    assert f"({function.__name__})" in str(caught.value)

@@ -101,7 +101,9 @@ def roll(x: DynamicSlice, shift: Any, axis: Any = None) -> Any:
     trace = x._trace
     if (x.ndim != 1 and type(axis) is not int) or np.ndim(shift):
         raise refused(trace, x, "`np.roll` in more than one dimension")
-    dim = range(x.ndim)[axis or 0]
+    if not -x.ndim <= (axis or 0) < x.ndim:
+        raise ShapeError(f"roll: axis {axis} is out of bounds for an array of {x.ndim} dimension(s)")
+    dim = (axis or 0) % x.ndim
     size, whole = x._length(dim), (slice(None),) * dim
     first = size - shift % trace.call_ufunc(np.maximum, "__call__", (size, 1), {})
     parts = [(*whole, bounds) for bounds in (slice(first, None), slice(None, first))]
