@@ -32,6 +32,6 @@ def _numbers(part: Any, depth: int) -> Any:
         return tuple(_numbers(inner, depth) for inner in part)
     if isinstance(part, Iterator):
         return position(part, depth - 1) if depth else None
-    if isinstance(part, list):  # the items that are left to an iterator over a dict or set
+    if isinstance(part, list):  # the remaining items of an iterator over a dict or set
         return len(part)
     return part if type(part) in (int, bool) else None

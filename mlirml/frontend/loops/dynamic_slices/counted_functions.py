@@ -21,7 +21,14 @@ from mlirml.frontend.loops.dynamic_indices import python_integer
 from mlirml.frontend.loops.dynamic_slices import written
 from mlirml.frontend.loops.dynamic_slices.captured import captured
 from mlirml.frontend.loops.dynamic_slices.compaction import as_slice, beginning, whole_buffer
-from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, as_part, combined, same_length, transposed
+from mlirml.frontend.loops.dynamic_slices.slices import (
+    DynamicSlice,
+    as_part,
+    axis_of,
+    combined,
+    same_length,
+    transposed,
+)
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Check
@@ -36,9 +43,7 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> DynamicSlice
     array: Any = trace.array(a, copy=False)
     if axis is None:
         array, axis = array.reshape(-1), 0
-    if not -array.ndim <= axis < array.ndim:
-        raise ShapeError(f"repeat: axis {axis} is out of bounds for an array of {array.ndim} dimension(s)")
-    axis %= array.ndim
+    axis = axis_of(axis, array.ndim, "repeat")
     rows = np.moveaxis(array, axis, 0)
     counts: Any = trace.array(repeats, copy=False)
     if counts.dtype.kind not in "biu" or counts.ndim > 1:

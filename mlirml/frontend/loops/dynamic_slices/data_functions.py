@@ -26,7 +26,7 @@ from mlirml.frontend.loops.dynamic_slices.compaction import (
 )
 from mlirml.frontend.loops.dynamic_slices.counted_functions import bincount, histogram_bin_edges, repeat
 from mlirml.frontend.loops.dynamic_slices.functions import padded, sorted_whole
-from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, check_front_end, combined, part, store
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, axis_of, check_front_end, combined, part, store
 from mlirml.frontend.tracing.trace import Trace
 
 _INDEX = np.dtype(np.int64)
@@ -239,9 +239,7 @@ def compress(trace: Trace, condition: Any, a: Any, axis: Any = None, out: Any = 
     array: Any = trace.array(a, copy=False)
     if axis is None:
         array, axis = array.reshape(-1), 0
-    axis = axis % array.ndim if -array.ndim <= axis < array.ndim else axis
-    if axis >= array.ndim or axis < 0:
-        raise ShapeError(f"compress: axis {axis} is out of bounds for an array of {array.ndim} dimension(s)")
+    axis = axis_of(axis, array.ndim, "compress")
     if mask.size > array.shape[axis]:
         message = f"compress: the condition has {mask.size} elements, the array {array.shape[axis]} along axis {axis}"
         raise ShapeError(message, help="shorten the condition")

@@ -20,6 +20,7 @@ from mlirml.frontend.loops.dynamic_slices.joins import concatenate
 from mlirml.frontend.loops.dynamic_slices.slices import (
     DynamicSlice,
     as_part,
+    axis_of,
     check_unchanged,
     combined,
     fold,
@@ -90,9 +91,7 @@ def call_function(x: DynamicSlice, function: Callable[..., Any], args: Sequence[
 def reduced(x: DynamicSlice, axis: Any, keepdims: Any, start: Any, combine: Combine) -> Any:
     """Reduce along some axes; a reduction over all axes is emitted now."""
     given = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    if any(not -x.ndim <= a < x.ndim for a in given):
-        raise ShapeError(f"axis {axis} is out of bounds for an array of {x.ndim} dimension(s)")
-    axes = sorted({a % x.ndim for a in given})
+    axes = sorted({axis_of(a, x.ndim) for a in given})
     kept = [d for d in range(x.ndim) if d not in axes]
     lengths = [x._shape[d] for d in axes]
 

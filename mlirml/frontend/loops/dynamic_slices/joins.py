@@ -7,12 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.number_lists import pays
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.dynamic_indices import Axis, Number
-from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, as_part, part, refused, same_length, store
+from mlirml.frontend.loops.dynamic_slices.slices import (
+    DynamicSlice,
+    as_part,
+    axis_of,
+    part,
+    refused,
+    same_length,
+    store,
+)
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.dtypes import as_dtype
 
@@ -48,9 +55,7 @@ def concatenate(trace: Trace, arrays: Any, axis: Any = 0, out: Any = None, dtype
     rank = parts[0].ndim
     if axis is None or out is not None or any(p.ndim != rank for p in parts) or not rank:
         raise refused(trace, dynamic_part(parts), "this join")
-    if not -rank <= axis < rank:
-        raise ShapeError(f"concatenate: axis {axis} is out of bounds for an array of {rank} dimension(s)")
-    axis %= rank
+    axis = axis_of(axis, rank, "concatenate")
     common = _common(trace, parts, [d for d in range(rank) if d != axis])
     longest = sum(p._most[axis] for p in parts)
     most = [most for _, most in common]
@@ -73,9 +78,7 @@ def stack(trace: Trace, arrays: Any, axis: Any = 0, out: Any = None, *, dtype: A
     rank = parts[0].ndim
     if out is not None or any(p.ndim != rank for p in parts):
         raise refused(trace, dynamic_part(parts), "this join")
-    if not -rank - 1 <= axis <= rank:
-        raise ShapeError(f"stack: axis {axis} is out of bounds for an array of {rank + 1} dimension(s)")
-    axis %= rank + 1
+    axis = axis_of(axis, rank + 1, "stack")
     common = _common(trace, parts, range(rank))
     common.insert(axis, (len(parts), len(parts)))
     shape, most = ([pair[i] for pair in common] for i in (0, 1))

@@ -18,7 +18,7 @@ from mlirml.frontend.loops.dynamic_slices import written
 from mlirml.frontend.loops.dynamic_slices.captured import captured
 from mlirml.frontend.loops.dynamic_slices.compaction import whole_buffer
 from mlirml.frontend.loops.dynamic_slices.joins import concatenate, dynamic_part
-from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, as_part, moved, refused, require
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, as_part, axis_of, moved, refused, require
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.builder import Check
 
@@ -101,9 +101,7 @@ def roll(x: DynamicSlice, shift: Any, axis: Any = None) -> Any:
     trace = x._trace
     if (x.ndim != 1 and type(axis) is not int) or np.ndim(shift):
         raise refused(trace, x, "`np.roll` in more than one dimension")
-    if not -x.ndim <= (axis or 0) < x.ndim:
-        raise ShapeError(f"roll: axis {axis} is out of bounds for an array of {x.ndim} dimension(s)")
-    dim = (axis or 0) % x.ndim
+    dim = axis_of(axis or 0, x.ndim, "roll")
     size, whole = x._length(dim), (slice(None),) * dim
     first = size - shift % trace.call_ufunc(np.maximum, "__call__", (size, 1), {})
     parts = [(*whole, bounds) for bounds in (slice(first, None), slice(None, first))]

@@ -358,6 +358,13 @@ def stretched(p: DynamicSlice, indices: Sequence[Number]) -> Any:
     return p._at([0 if is_one(n) else k for n, k in zip(p._shape, own)])
 
 
+def axis_of(axis: int, rank: int, name: str = "") -> int:
+    """The number of an axis from 0 on; raises `ShapeError`, which names a function, for one out of bounds."""
+    if not -rank <= axis < rank:
+        raise ShapeError(f"{name and f'{name}: '}axis {axis} is out of bounds for an array of {rank} dimension(s)")
+    return axis % rank
+
+
 def is_one(length: Number) -> bool:
     """True if a length is known to be 1, so that it may be broadcast."""
     return isinstance(length, int) and length == 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import IndexOutOfBoundsError, ShapeError, UnsupportedSyntaxError
-from mlirml.frontend.loops.dynamic_slices.slices import is_one, is_static
+from mlirml.frontend.loops.dynamic_slices.slices import axis_of, is_one, is_static
 
 
 def _along(axis: int, index: Any) -> tuple[Any, ...]:
@@ -15,10 +15,7 @@ def _along(axis: int, index: Any) -> tuple[Any, ...]:
 
 
 def _axis(a: Any, axis: int) -> int:
-    if not -a.ndim <= axis < a.ndim:
-        raise ShapeError(f"axis {axis} is out of bounds for an array of {a.ndim} dimension(s)")
-    found: int = axis % a.ndim
-    return found
+    return axis_of(axis, a.ndim)
 
 
 # Shapes.
