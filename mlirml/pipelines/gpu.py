@@ -105,7 +105,7 @@ def stages(
             "optimize": [
                 "mlirml-fold-ranges",
                 *cpu.CLEAN,
-                *cpu.fuse(exact=exact, narrowing=False, max_operands=fused),
+                *cpu.fuse(exact=exact, narrowing=False, max_ops=96, max_operands=fused),
                 "canonicalize",
                 "cse",
             ],

@@ -18,3 +18,47 @@ func.func @twice(%x: tensor<8xi64>, %y: tensor<8xi1>, %z: tensor<i1>) -> (tensor
   } -> (tensor<8xi1>, tensor<i1>)
   return %0#0, %0#1 : tensor<8xi1>, tensor<i1>
 }
+
+// Two loops, each with an extreme of its keys, become one where a third reads both.
+// CHECK-LABEL: func.func @both
+// CHECK: linalg.generic {{{.*}}iterator_types = ["reduction"]}
+// CHECK: arith.maxui
+// CHECK: arith.maxui
+// CHECK-NOT: linalg.generic
+func.func @both(%keys: tensor<64xi64>, %others: tensor<64xi64>, %start: tensor<i64>, %table: tensor<8xf64>)
+    -> (tensor<i64>, tensor<i64>, tensor<64xf64>) {
+  %e = tensor.empty() : tensor<64xf64>
+  %most = linalg.generic {indexing_maps = [#vector, #scalar], iterator_types = ["reduction"]}
+      ins(%keys : tensor<64xi64>) outs(%start : tensor<i64>) {
+  ^bb0(%x: i64, %o: i64):
+    %r = arith.maxui %x, %o : i64
+    linalg.yield %r : i64
+  } -> tensor<i64>
+  %a = linalg.generic {indexing_maps = [#vector, #vector], iterator_types = ["parallel"]}
+      ins(%keys : tensor<64xi64>) outs(%e : tensor<64xf64>) {
+  ^bb0(%x: i64, %o: f64):
+    %p = arith.index_cast %x : i64 to index
+    %r = tensor.extract %table[%p] : tensor<8xf64>
+    linalg.yield %r : f64
+  } -> tensor<64xf64>
+  %more = linalg.generic {indexing_maps = [#vector, #scalar], iterator_types = ["reduction"]}
+      ins(%others : tensor<64xi64>) outs(%start : tensor<i64>) {
+  ^bb0(%x: i64, %o: i64):
+    %r = arith.maxui %x, %o : i64
+    linalg.yield %r : i64
+  } -> tensor<i64>
+  %b = linalg.generic {indexing_maps = [#vector, #vector], iterator_types = ["parallel"]}
+      ins(%others : tensor<64xi64>) outs(%e : tensor<64xf64>) {
+  ^bb0(%x: i64, %o: f64):
+    %p = arith.index_cast %x : i64 to index
+    %r = tensor.extract %table[%p] : tensor<8xf64>
+    linalg.yield %r : f64
+  } -> tensor<64xf64>
+  %c = linalg.generic {indexing_maps = [#vector, #vector, #vector], iterator_types = ["parallel"]}
+      ins(%a, %b : tensor<64xf64>, tensor<64xf64>) outs(%e : tensor<64xf64>) {
+  ^bb0(%x: f64, %y: f64, %o: f64):
+    %r = arith.mulf %x, %y : f64
+    linalg.yield %r : f64
+  } -> tensor<64xf64>
+  return %most, %more, %c : tensor<i64>, tensor<i64>, tensor<64xf64>
+}

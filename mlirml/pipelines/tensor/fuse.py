@@ -36,7 +36,7 @@ class FusePass(Pass):
     partitions are looked for that take less by the cost model.
     """
 
-    max_ops: int = 96
+    max_ops: int = 192
     max_operands: int = 24
     prologues: bool = False
     search: bool = False

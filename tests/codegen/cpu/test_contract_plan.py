@@ -67,3 +67,22 @@ def test_prefetched_rows_are_multiplied_to_their_ends(dtype: Any, shape: tuple[i
     reference = a.astype(np.longdouble) @ b.astype(np.longdouble)
     most = 4 * max(np.abs(a @ b - reference).max(), np.finfo(dtype).eps)
     assert np.abs(found - reference).max() <= most
+
+
+@pytest.mark.parametrize("machine", [AVX2, AVX512])
+@pytest.mark.parametrize(("dtype", "k"), [("f32", 8), ("f32", 30), ("f64", 16)])
+def test_products_of_short_sums_store_one_panel_of_whole_rows_at_a_time(dtype: str, k: int, machine: Processor) -> None:
+    schedule = matmul(dtype, 2048, k, 1024, machine)
+    assert (schedule.pack, schedule.mc) == ("b", schedule.mr) and schedule.nc >= 1024
+    assert matmul(dtype, 2048, 400, 1024, machine).mc > schedule.mr
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(701, 7, 1500), (1031, 33, 1028)])
+def test_products_of_short_sums_are_right(dtype: Any, shape: tuple[int, int, int]) -> None:
+    """Also where rows and columns are no multiples of a tile, and with a bias."""
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    a, b, bias = rng.random((m, k)), rng.random((k, n)), rng.random(n)
+    found = ml.compile(lambda a, b, bias: a @ b + bias)(*(x.astype(dtype) for x in (a, b, bias)))
+    np.testing.assert_allclose(found, a @ b + bias, rtol=1e-5 if dtype is np.float32 else 1e-13)

@@ -61,3 +61,23 @@ def test_rows_with_infinities_and_nan() -> None:
 
 def test_rows_in_the_cache_are_left_to_llvm() -> None:
     assert not in_lanes(lambda x: np.sum(x, axis=1), np.ones((64, COLUMNS), np.float32))
+
+
+@pytest.mark.parametrize(("steps", "is_parallel"), [(1, False), (40, True)])
+def test_reductions_with_much_work_for_each_element_are_split(steps: int, is_parallel: bool) -> None:
+    x = np.random.default_rng(0).random(30_011)
+
+    def work(x: np.ndarray) -> np.ndarray:
+        y = x
+        for _ in range(steps):
+            y = np.sqrt(y / (x + 1))
+        return np.sum(y)
+
+    compiled = ml.compile(work)
+    assert ("main.parallel" in compiled.ir("schedule", x)) == is_parallel
+    results = []
+    for threads in (1, 2):
+        with ml.config.override(threads=threads):
+            results.append(compiled(x))
+    assert results[0] == results[1]
+    np.testing.assert_allclose(results[0], work(x), rtol=1e-12)

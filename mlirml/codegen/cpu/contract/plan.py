@@ -45,6 +45,8 @@ MASK_REGISTER_BITS = 512
 """The width of vectors that come with mask registers: AVX2 stores masked vectors a few times slower than others."""
 HALVED_ROWS, HALVED_K = 48, 16
 """The minimal sizes of a product of which only one half is computed; its rows make at least two panels."""
+SHORT_BYTES, FEWEST_PANELS = 384, 8
+"""The longest rows of a, and the fewest panels of them, of a product that takes its time for stores."""
 BIG_WORK = 1 << 27
 """Multiply-adds that are worth a separate register tile, which other kernels of the module do not share."""
 
@@ -194,6 +196,8 @@ def plan(problem: Problem, machine: Processor, kernel: str | None = None) -> Sch
         return schedule
     name = "symmetric" if is_worth_halving(problem, machine) else choose_kernel(problem, machine)
     if name == "direct":
+        if stores_most(problem, machine):
+            return plan_stores(problem, machine)
         pack = wanted_packing(problem, machine)
         if pack == "ab" and reads_rows_in_place(problem, machine):
             return plan_rows(problem, machine)
@@ -354,6 +358,30 @@ def reads_rows_in_place(problem: Problem, machine: Processor) -> bool:
         return False
     panel = problem.k_size * panel_tile(problem, machine)[1] * BITS[problem.compute] // 8
     return not l1_panels(machine) or 2 * panel <= machine.l1_bytes
+
+
+def stores_most(problem: Problem, machine: Processor) -> bool:
+    """True if sums are short and the output is larger than the L2 cache, where half of it has space for all of b."""
+    size, n = BITS[problem.compute] // 8, problem.n.size
+    plain = len(problem.k) == 1 and not problem.outer_m and problem.n.b == problem.n.c == 1
+    paired = (machine.has_bf16_pairs or machine.has_tiles) and has_pairs(problem)
+    if not plain or paired or problem.k_size * size > SHORT_BYTES:
+        return False
+    panels = problem.m.size // register_tile(problem, machine, packed_b=True)[0]
+    stores = problem.m.size * n * size > machine.l2_bytes and 2 * problem.k_size * n * size <= machine.l2_bytes
+    return stores and panels >= FEWEST_PANELS
+
+
+def plan_stores(problem: Problem, machine: Processor) -> Schedule:
+    """All panels of b packed, and one panel of rows at a time: whole rows of the output are stored in their order.
+
+    Blocks of rows, whose part of b stays in the L1 cache, would store short pieces of many rows in turn, on as many
+    pages: of 4096 x 4096 x 8 in f32 they take three times as long.
+    """
+    lanes = machine.lanes(BITS[problem.compute])
+    mr, nr = register_tile(problem, machine, packed_b=True)
+    schedule = Schedule("packed", lanes, mr, nr, 1, problem.k_size, mr, round_up(problem.n.size, nr), "b")
+    return split(problem, machine, schedule, {"rows": -(-problem.m.size // mr)})
 
 
 def l1_panels(machine: Processor) -> bool:

@@ -28,6 +28,8 @@ CHUNK, CHUNK_ROWS = 65536, 64
 """Elements of a chunk of a reduction by columns in two stages; at least this number of rows, if there are enough."""
 ROW_CHUNK = 16384
 """Elements of a chunk of a reduction by rows in two stages; several chunks are read at the same time."""
+PARALLEL = 2
+"""The work of a reduction in two stages, relative to that of other parallel loops."""
 FEW = 32
 """With fewer parallel iterations, threads would wait for the last one too long."""
 
@@ -99,7 +101,7 @@ def should_split(task: Reduction) -> bool:
     if not nest.reduction[-1]:
         row_bytes = nest.sizes[-1] * sum(element_bytes(reducer.type) for reducer in task.reducers)
         iterations = max(iterations, row_bytes // reduce_columns.COLUMNS_BYTES)
-    return iterations < FEW and points >= 4 * CHUNK and points * task.each_ns > 4 * costs().parallel_ns
+    return iterations < FEW and points * task.each_ns >= PARALLEL * costs().parallel_ns
 
 
 def split_reduction(task: Reduction) -> None:
@@ -108,9 +110,12 @@ def split_reduction(task: Reduction) -> None:
     d = parallel_rank(nest)
     size = nest.sizes[d]
     inner_size = math.prod(nest.sizes[d + 1 :])
-    length = max(1, (ROW_CHUNK if nest.reduction[-1] else CHUNK) // inner_size)
-    if not nest.reduction[-1]:
-        length = even_length(size, max(length, min(CHUNK_ROWS, size // FEW)), reduce_columns.rows_together(task))
+    if nest.reduction[-1]:
+        chunk = min(ROW_CHUNK, math.ceil(costs().chunk_ns / 2 / task.each_ns))
+        length = even_length(size, max(1, chunk // inner_size), 1)
+    else:
+        length = max(1, CHUNK // inner_size, min(CHUNK_ROWS, size // FEW))
+        length = even_length(size, length, reduce_columns.rows_together(task))
     count, rest = divmod(size, length)
     parallel = [p for p in range(nest.rank) if not nest.reduction[p]]
     shape = [nest.sizes[p] for p in parallel]

@@ -329,7 +329,9 @@ class Graph:
         """Merge cluster `one` into `other`; `loops` maps the loops of `one`."""
         if self.checked and self.mixes(*one.members, *other.members):
             return False
-        if one.reduced is not None or other.reduced is not None or one.ops + other.ops > self.max_ops:
+        if one.closed or other.closed or one.ops + other.ops > self.max_ops:
+            return False
+        if one.reduced is not None and other.reduced not in (None, frozenset(loops[d] for d in one.reduced)):
             return False
         if stream_count(other, one.reads, one.shared) - len(one.results & one.reads) > self.max_operands:
             return False
