@@ -23,8 +23,9 @@ DOT_STREAMS = 8
 """The number of long rows that the dot kernel reads at the same time, for as many streams from memory."""
 STREAM_BYTES = 1 << 14
 """The block of columns of the stream kernel, in bytes of a row: as many of the result stay in the L1 cache."""
-DOT_K_BLOCK = 128
-"""The block of k for which the few rows of the dot kernel, and the block of the others, stay in the L1 cache."""
+DOT_K_BLOCK, LONG_K_BLOCK = 128, 2048
+"""The block of k for which the few rows of the dot kernel, and the block of the others, stay in the L1 cache; and the
+longest one for which accumulators of all rows stay in registers."""
 K_BLOCK = 384
 """The longest chain of additions in a register: longer ones lose accuracy (OpenBLAS has the same block for f32)."""
 TILE_K_BLOCK = 2048
@@ -246,12 +247,14 @@ def plan_dot(problem: Problem, machine: Processor) -> Schedule:
     lanes = min(machine.lanes(BITS[problem.compute]), power_of_two(problem.k_size))
     size = BITS[problem.compute] // 8
     if few > 4 and few * problem.k_size * size > machine.l1_bytes and problem.k_size >= 2 * DOT_K_BLOCK:
-        # All of them with a few of the others would be few streams, and come from the second-level cache for each.
-        group = 4
-        rows = max(1, min(many, machine.vector_registers * 3 // 4 // group))
-        is_far = many * problem.k_size * size > machine.l2_bytes
-        ahead = -(-costs().kernels.ahead_bytes // (DOT_K_BLOCK * size)) if is_far else 0
-        schedule = Schedule("dot", lanes, mr=rows, nr=group, kc=DOT_K_BLOCK, prefetch=ahead)
+        # The second-level cache has the few rows in time for rows from memory, three of which are read beside all of
+        # them; else they are read from the first one, some of them at a time.
+        registers, far = machine.vector_registers * 3 // 4, many * problem.k_size * size / machine.l2_bytes
+        whole = far > 4 and registers >= 3 * few
+        group, block = (few, min(LONG_K_BLOCK, problem.k_size)) if whole else (4, DOT_K_BLOCK)
+        rows = max(1, min(many, registers // group))
+        ahead = -(-costs().kernels.ahead_bytes // (block * size)) if far > 1 else 0
+        schedule = Schedule("dot", lanes, mr=rows, nr=group, kc=block // lanes * lanes, prefetch=ahead)
         return split(problem, machine, schedule, {"rows": many // rows})
     rows = max(1, min(many, lanes // few if problem.k_size <= 512 else DOT_STREAMS))
     # Vectors of more than four of the few rows are reloaded in every iteration: only accumulators stay in registers.
