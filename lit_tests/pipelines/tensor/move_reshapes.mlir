@@ -164,3 +164,54 @@ func.func @stored_between(%x: tensor<40x30xf32>, %i: index, %s: f32) -> (tensor<
   %r = tensor.extract_slice %t[%i, 0] [1, 40] [1, 1] : tensor<30x40xf32> to tensor<40xf32>
   return %y, %r : tensor<40x30xf32>, tensor<40xf32>
 }
+
+// Slices that are the whole together are computed one by one, where each is fused with what reads it.
+// CHECK-LABEL: func.func @columns
+// CHECK: tensor.extract_slice %arg0[0, 0] [12, 1] [1, 1]
+// CHECK: math.tanh
+// CHECK: tensor.extract_slice %arg0[0, 1] [12, 1] [1, 1]
+// CHECK: math.tanh
+// CHECK: arith.mulf
+func.func @columns(%x: tensor<12x2xf64>) -> tensor<12xf64> {
+  %e = tensor.empty() : tensor<12x2xf64>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%x : tensor<12x2xf64>) outs(%e : tensor<12x2xf64>) {
+  ^bb0(%a: f64, %o: f64):
+    %r = math.tanh %a : f64
+    linalg.yield %r : f64
+  } -> tensor<12x2xf64>
+  %first = tensor.extract_slice %y[0, 0] [12, 1] [1, 1] : tensor<12x2xf64> to tensor<12xf64>
+  %second = tensor.extract_slice %y[0, 1] [12, 1] [1, 1] : tensor<12x2xf64> to tensor<12xf64>
+  %f = tensor.empty() : tensor<12xf64>
+  %z = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} ins(%first, %second : tensor<12xf64>, tensor<12xf64>) outs(%f : tensor<12xf64>) {
+  ^bb0(%a: f64, %b: f64, %o: f64):
+    %r = arith.mulf %a, %b : f64
+    linalg.yield %r : f64
+  } -> tensor<12xf64>
+  return %z : tensor<12xf64>
+}
+
+// Slices that overlap would compute elements twice.
+// CHECK-LABEL: func.func @windows
+// CHECK: math.tanh
+// CHECK-NOT: math.tanh
+func.func @windows(%x: tensor<12xf64>) -> tensor<10xf64> {
+  %e = tensor.empty() : tensor<12xf64>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} ins(%x : tensor<12xf64>) outs(%e : tensor<12xf64>) {
+  ^bb0(%a: f64, %o: f64):
+    %r = math.tanh %a : f64
+    linalg.yield %r : f64
+  } -> tensor<12xf64>
+  %first = tensor.extract_slice %y[0] [10] [1] : tensor<12xf64> to tensor<10xf64>
+  %second = tensor.extract_slice %y[2] [10] [1] : tensor<12xf64> to tensor<10xf64>
+  %f = tensor.empty() : tensor<10xf64>
+  %z = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} ins(%first, %second : tensor<10xf64>, tensor<10xf64>) outs(%f : tensor<10xf64>) {
+  ^bb0(%a: f64, %b: f64, %o: f64):
+    %r = arith.mulf %a, %b : f64
+    linalg.yield %r : f64
+  } -> tensor<10xf64>
+  return %z : tensor<10xf64>
+}

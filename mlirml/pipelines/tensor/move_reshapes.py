@@ -13,7 +13,9 @@ Both reshapes are moved so that the space has more loops: an expansion before th
 collapse after the operation that reads its result. In memory they are views, and loops that are contiguous in all
 operands are collapsed again later. Nothing moves between a contraction and the elementwise operation after it. A slice
 is moved before the operation that computes its operand too, if it is the only user: the other elements are then not
-computed at all. So is a slice at a dynamic offset, as a row in each iteration of a loop, and one of a transpose:
+computed at all. The same is done for several slices that are no more than the whole together, as of columns, where
+each is fused with its users. So is a slice at a dynamic offset, as a row in each iteration of a loop, and one of a
+transpose:
 
     %t = linalg.transpose ins(%x : tensor<40x30xf32>) ...        %c = tensor.extract_slice %x[0, %i] [40, 1] [1, 1]
     %r = tensor.extract_slice %t[%i, 0] [1, 40] [1, 1]           %r = linalg.generic {...} ins(%c : tensor<40xf32>)
@@ -21,6 +23,7 @@ computed at all. So is a slice at a dynamic offset, as a row in each iteration o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from mlirml.analysis.dimensions import kept_dims, slice_numbers
@@ -128,7 +131,7 @@ def move_expand_before(op: mlir.Operation) -> mlir.Operation | None:
 def move_slice_before(op: mlir.Operation) -> mlir.Operation | None:
     """Slice the operands of the operation that computes the sliced value; returns the new operation, or None."""
     producer, slice_type = defining_op(op.operands[0]), op.results[0].type
-    if producer is None or not has_one_use(op.operands[0]):
+    if producer is None or not (has_one_use(op.operands[0]) or is_split(op.operands[0])):
         return None
     same_rank = slice_type.rank == op.operands[0].type.rank
     if not is_elementwise(producer) or len(op.operands) > 1 or not same_rank:
@@ -146,8 +149,26 @@ def move_slice_before(op: mlir.Operation) -> mlir.Operation | None:
         ]
         new = rebuilt(producer, operands, maps[:-1], list(slice_type.shape))
     replace_op(op, new)
-    producer.erase()
+    erase_unused(producer)
     return defining_op(new)
+
+
+def is_split(value: mlir.Value) -> bool:
+    """True if slices that are no more than the whole are its only users, and are fused with theirs in turn."""
+    count, users = 0, [use.owner.operation for use in value.uses]
+    for user in users:
+        if user.name != "tensor.extract_slice" or len(user.operands) > 1 or not user.results[0].type.has_static_shape:
+            return False
+        count += math.prod(user.results[0].type.shape)
+        if not all(may_fuse(use.owner.operation) for use in user.results[0].uses):
+            return False
+    return count <= math.prod(value.type.shape)
+
+
+def erase_unused(op: mlir.Operation) -> None:
+    """Erase an operation without users."""
+    if not any(True for _ in op.results[0].uses):
+        op.erase()
 
 
 @dataclass(frozen=True)
@@ -197,7 +218,7 @@ def move_row_before(op: mlir.Operation, producer: mlir.Operation) -> mlir.Operat
     with op.location, mlir.InsertionPoint(op):
         new = build_row(op, elements, slice_offsets(op), sizes, strides, kept)
     replace_op(op, new)
-    producer.erase()
+    erase_unused(producer)
     return defining_op(new)
 
 
