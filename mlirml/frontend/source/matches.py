@@ -11,8 +11,8 @@
                                                 x = x - 1
 
 Patterns are literals, dotted names, classes with patterns of attributes, which are calls of `isinstance`, alternatives
-of these, names, and sequences of them for a tuple that is written out. Statements with others (mappings, sequences of any
-length) are unchanged.
+of these, names, and sequences of them for a tuple that is written out. Statements with others (mappings, sequences of
+any length) are unchanged.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ def _branches(cases: Sequence[ast.match_case], names: Sequence[str], *, is_tuple
     if not tests:
         return [*bound, _at(ast.If(case.guard, case.body, rest), pattern)]
     if bound:  # the guard reads what the names are bound to; where only the guard is false, they are bound nevertheless
-        rest = [_at(ast.If(_joined(ast.And(), copy.deepcopy(tests), pattern), copy.deepcopy(bound), []), pattern), *rest]
+        rest = [
+            _at(ast.If(_joined(ast.And(), copy.deepcopy(tests), pattern), copy.deepcopy(bound), []), pattern),
+            *rest,
+        ]
     guard = _Bound({one.targets[0].id: one.value for one in bound}).visit(copy.deepcopy(case.guard))  # type: ignore[attr-defined]
     return [_at(ast.If(_joined(ast.And(), [*tests, guard], pattern), [*bound, *case.body], rest), pattern)]
 
