@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib
 import types
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,7 @@ _SIZED = {
 
 _GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _OF_NUMBERS = ("math", "cmath")
+_RANDOM: dict[str, Any] = {"np.random": lambda: np.random, "random": lambda: importlib.import_module("random")}
 
 
 class Namespace:
@@ -222,7 +224,10 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 class _Random:
-    """Replaces functions and generators that draw random numbers: any use but `default_rng` is an error."""
+    """Replaces functions and generators that draw random numbers: those of modules draw from streams of the program.
+
+    Any use of another generator, which would draw when the function is traced, is an error.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -230,16 +235,26 @@ class _Random:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if self._name == "np.random" and name == "default_rng":
-            return _Random(name)
-        return _Random(f"{self._name}.{name}")()
+        found = _Random(f"{self._name}.{name}")
+        return found if self._function_of(name) is not None else found()
+
+    def _function_of(self, name: str) -> Callable[..., Any] | None:
+        """The compiled function of a module."""
+        from mlirml.random import generator, global_streams
+
+        if self._name == "np.random" and name in ("default_rng", "RandomState"):
+            return generator.default_rng if name == "default_rng" else global_streams.random_state
+        streams = {"np.random": global_streams.Functions, "random": global_streams.PythonFunctions}
+        if not hasattr(streams.get(self._name), name) or not hasattr(_RANDOM[self._name](), name):
+            return None
+        return lambda *args, **kwargs: getattr(global_streams.functions_of(self._name), name)(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with at_user_line():
-            if self._name == "default_rng":
-                from mlirml.random.generator import default_rng
-
-                return default_rng(*args, **kwargs)
+            module, _, name = self._name.rpartition(".")
+            function = _Random(module)._function_of(name)
+            if function is not None:
+                return function(*args, **kwargs)
             raise UnsupportedSyntaxError(
                 f"`{self._name}` would draw once, when the function is traced",
                 help="draw with `np.random.default_rng(seed)`, or pass the numbers as an argument"
@@ -252,7 +267,13 @@ def _random_name(value: Any) -> str | None:
     """The name, in messages, of a module, generator or function that draws random numbers; None for anything else."""
     if isinstance(value, types.ModuleType):
         return {"numpy.random": "np.random", "random": "random"}.get(value.__name__)
-    owner = getattr(value, "__self__", value) if isinstance(value, types.BuiltinFunctionType) else value
+    owner = (
+        getattr(value, "__self__", value) if isinstance(value, (types.BuiltinFunctionType, types.MethodType)) else value
+    )
+    for module, holder in _RANDOM.items():
+        name = getattr(value, "__name__", None)
+        if owner is not value and isinstance(name, str) and getattr(holder(), name, None) == value:
+            return f"{module}.{name}"
     if any(c.__module__ == "random" or c.__module__.startswith("numpy.random") for c in type(owner).__mro__):
         return str(getattr(value, "__name__", type(value).__name__))
     if callable(value) and str(getattr(value, "__module__", "")).startswith("numpy.random"):
