@@ -6,7 +6,7 @@ import linecache
 import os
 import sys
 from collections.abc import Iterator
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 
 from mlirml.errors import CaptureError, SourceLocation
 
@@ -80,6 +80,16 @@ def user_location(depth: int = 1) -> SourceLocation | None:
     """The user's source location that is executing now, or None outside of any."""
     frame = user_frame(depth + 1)
     return None if frame is None else frame_location(frame)
+
+
+def innermost_location(traceback: TracebackType | None) -> SourceLocation | None:
+    """The user's source location that raised an exception."""
+    found = None
+    while traceback is not None:
+        if not is_internal(traceback.tb_frame):
+            found = code_location(traceback.tb_frame.f_code, traceback.tb_lasti)
+        traceback = traceback.tb_next
+    return found
 
 
 def frame_location(frame: FrameType) -> SourceLocation:

@@ -21,6 +21,7 @@ from mlirml.frontend.arrays.array import Traced, check_device, check_uncopied
 from mlirml.frontend.arrays.array_class import Constructor, TypeOf
 from mlirml.frontend.arrays.array_class import isinstance as isinstance_of_traced
 from mlirml.frontend.arrays.indexing import is_dynamic
+from mlirml.frontend.arrays.long_folds import FOLDS, folding
 from mlirml.frontend.frames import at_user_line, code_location
 from mlirml.frontend.namespace.grids import Grid, dynamic_grid
 from mlirml.frontend.namespace.lists import Submodule, taking_lists
@@ -270,9 +271,9 @@ def _random_name(value: Any) -> str | None:
     owner = (
         getattr(value, "__self__", value) if isinstance(value, (types.BuiltinFunctionType, types.MethodType)) else value
     )
-    for module, holder in _RANDOM.items():
-        name = getattr(value, "__name__", None)
-        if owner is not value and isinstance(name, str) and getattr(holder(), name, None) == value:
+    for module, holder in _RANDOM.items() if owner is not value else ():
+        name = getattr(value, "__name__", "")
+        if getattr(holder(), name, None) == value:
             return f"{module}.{name}"
     if any(c.__module__ == "random" or c.__module__.startswith("numpy.random") for c in type(owner).__mro__):
         return str(getattr(value, "__name__", type(value).__name__))
@@ -315,8 +316,10 @@ class Overlay(dict[str, Any]):
             type=TypeOf(lambda: of_numpy(np.ndarray, trace, memo)),
             print=_printing(trace),
         )
-        if trace.conditions is not None and LOOPS not in memo:
-            known["len"] = length
+        if LOOPS not in memo:
+            known.update({name: folding(name) for name in FOLDS})
+            if trace.conditions is not None:
+                known["len"] = length
         if LOOPS in memo:
             from mlirml.frontend.source.rewrite import HOOKS
 

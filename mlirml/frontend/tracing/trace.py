@@ -118,6 +118,7 @@ class Trace:
         self.reached = Reached(self.guards)
         self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
         # The reason to make an array held by an object an input and output of the program.
+        self.refused: CaptureError | None = None  # the last error for a value that is not known yet
         self.state_of: Callable[[np.ndarray], BaseException | None] = lambda array: None
         self.stored_in: dict[Any, list[Cell]] = {}  # the cells that loops and branches, by their code, store into
         self.changed_elements: dict[Any, list[Any]] = {}  # and the elements of containers that they changed last
