@@ -236,8 +236,8 @@ class Trace:
             return Scalar(x)
         if type(x) is Size:
             return self.builder.size_number(x)
-        if isinstance(x, (list, tuple)):
-            return self.lift(self.array(x))
+        if isinstance(x, (list, tuple, range)):
+            return self.lift(self.array(list(x) if type(x) is range else x))
         return self._lift_array(x)
 
     def _lift_array(self, x: Any) -> Operand:
