@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -284,6 +286,9 @@ class Size:
         return NotImplemented if equal is NotImplemented else not equal
 
     def __hash__(self) -> int:
+        caller = sys._getframe(1)
+        if any(is_key(caller) for is_key in KEYS):  # the hash of the value is another one
+            raise static_needed(self, "its value as a key of a dict or an item of a set")
         return self._hash
 
     def __lt__(self, other: Any) -> Any:
@@ -482,6 +487,9 @@ NUMBERS: list[Callable[[str, tuple[Any, ...]], Any]] = []
 
 LOCATE: list[Callable[[], Any]] = []
 """The front end's function that returns the user's current line."""
+
+KEYS: list[Callable[[FrameType], bool]] = []
+"""The front end's function that returns whether a frame that asks for a hash looks up a key of the user's."""
 
 Extent = int | Size
 """The size of a dimension."""

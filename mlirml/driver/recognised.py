@@ -105,18 +105,22 @@ class StateCalls:
 
         items, before = [], []
         for variable, tree in zip(self._variables, self._trees):
-            item, structure = _item(variable.get())
+            item, structure = _item(variable.for_call())
             if structure != tree:
                 return UNKNOWN
             before.append(item if tree is None else [*item])
             items.append(item)
-        result = self._known(*args, **kwargs, **{STATE: items})
+        try:
+            result = self._known(*args, **kwargs, **{STATE: items})
+        except BaseException:
+            for variable in self._variables:
+                variable.after_call(None)
+            raise
         if result is UNKNOWN:
             return UNKNOWN
         for variable, tree, old, new in zip(self._variables, self._trees, before, items):
             if tree is None:
-                if new is not old:
-                    variable.set(new)
+                variable.after_call(new)
             elif any(one is not other for one, other in zip(old, new)):
                 variable.set(tree.unflatten(new))
         return result

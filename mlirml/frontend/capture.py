@@ -16,7 +16,7 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.core.sizes import Conditions
 from mlirml.core.tree import TreeDef, flatten
-from mlirml.errors import CaptureError, SourceLocation
+from mlirml.errors import CaptureError, DTypeError, MlirmlError, SourceLocation
 from mlirml.frontend.aliasing import NONE, Aliasing
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.constructs import Restart
@@ -25,6 +25,7 @@ from mlirml.frontend.arrays.open_lists import Room
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.captured import STATE, Captured
 from mlirml.frontend.current import CURRENT
+from mlirml.frontend.frames import innermost_location
 from mlirml.frontend.functions.other_functions import FUNCTIONS
 from mlirml.frontend.namespace.numpy_namespace import Namespace, retarget
 from mlirml.frontend.source.choose import can_turn
@@ -249,7 +250,7 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
     state.changes = effects.changes
     token = CURRENT.set(state)
     try:
-        with effects, recursion_errors(state.sizes), _uncovered():
+        with effects, recursion_errors(state.sizes), _uncovered(state):
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         close_items(state)
         for item in state.copied_items:
@@ -401,12 +402,25 @@ def _python_kind(leaf: Any) -> tuple[bool, bool]:
 
 
 @contextmanager
-def _uncovered() -> Iterator[None]:
-    """Context manager: re-raise our error for a store into a real array, which NumPy wraps in a ValueError."""
+def _uncovered(state: Trace) -> Iterator[None]:
+    """Context manager: re-raise our error where Python's or a library's is raised instead of it.
+
+    So does NumPy for a store into a real array, and C for a number that has no value yet, as `struct.pack("f", x)`.
+    """
     try:
         yield
-    except ValueError as error:
-        cause = error.__cause__
+    except (MlirmlError, RecursionError):
+        raise
+    except Exception as error:
+        cause, location = error.__cause__, innermost_location(error.__traceback__)
         if isinstance(cause, CaptureError) and str(error).startswith("setting an array element with a sequence"):
             raise cause.with_traceback(error.__traceback__) from None
+        if state.refused is not None and state.refused.location == location:
+            raise state.refused.with_traceback(error.__traceback__) from None
+        if isinstance(error, TypeError) and " Traced " in str(error):
+            raise DTypeError(
+                f"{error}: its value is known only at run time",
+                location=location,
+                help="write it with numbers of Python's and NumPy's, or call it outside and pass its result",
+            ) from None
         raise

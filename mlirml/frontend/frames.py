@@ -6,7 +6,7 @@ import linecache
 import os
 import sys
 from collections.abc import Iterator
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 
 from mlirml.errors import CaptureError, SourceLocation
 
@@ -16,6 +16,7 @@ _CACHE: dict[tuple[int, int], tuple[CodeType, SourceLocation]] = {}
 _CACHE_LIMIT = 1 << 14
 _INTERNAL: dict[int, tuple[CodeType, bool]] = {}
 _POSITIONS: dict[int, tuple[CodeType, list[tuple[int | None, int | None, int | None, int | None]]]] = {}
+_HOOKS = ("mlirml.frontend.loops.hooks", "mlirml.frontend.loops.list_hooks", "mlirml.frontend.loops.membership")
 _MOST_CODES = 64
 _DECORATOR_LINES = 50
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
@@ -39,6 +40,11 @@ def _is_internal(frame: FrameType) -> bool:
     # Compare files, not module names: a module of the user's may be called `test` or `code` too.
     is_library = file.startswith((_STANDARD_LIBRARY, "<frozen ")) and "-packages" not in file
     return root in ("mlirml", "numpy") or is_library
+
+
+def is_of_user(frame: FrameType) -> bool:
+    """True if a frame is the user's, or of a function that carries out an operation of the user's rewritten code."""
+    return not is_internal(frame) or frame.f_globals["__name__"] in _HOOKS
 
 
 def is_in_library() -> bool:
@@ -74,6 +80,16 @@ def user_location(depth: int = 1) -> SourceLocation | None:
     """The user's source location that is executing now, or None outside of any."""
     frame = user_frame(depth + 1)
     return None if frame is None else frame_location(frame)
+
+
+def innermost_location(traceback: TracebackType | None) -> SourceLocation | None:
+    """The user's source location that raised an exception."""
+    found = None
+    while traceback is not None:
+        if not is_internal(traceback.tb_frame):
+            found = code_location(traceback.tb_frame.f_code, traceback.tb_lasti)
+        traceback = traceback.tb_next
+    return found
 
 
 def frame_location(frame: FrameType) -> SourceLocation:

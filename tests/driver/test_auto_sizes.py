@@ -177,3 +177,30 @@ def test_errors_of_the_function_leave_its_dimensions_dynamic() -> None:
         check(f, checked, array(n, 16))
     assert f._compiled == before
     assert "stays static" not in f.explain()
+
+
+def pair_with_sum(numbers: list[int], target: int) -> Any:
+    seen = {}
+    for index, number in enumerate(numbers):
+        if target - number in seen:
+            return [seen[target - number], index]
+        seen[number] = index
+    return [-1, -1]
+
+
+def listed(x: Any, n: int) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        if x[i] > 0:
+            total += x[i] if n in {3, 4, 5} else 2
+    return total * {(4, 2): 3, (6, 2): 5}.get((len(x), 2), 1) * {6: 2}.get(n - 1, 1)
+
+
+def test_keys_of_dicts_and_items_of_sets_are_values() -> None:
+    """The hash of a dynamic size is not that of its value, and the lookup failed without an error."""
+    f, g = ml.compile(pair_with_sum), ml.compile(listed)
+    for target in (9, 17, 18, 26, 8, 22):
+        np.testing.assert_array_equal(f([2, 7, 11, 15], target), pair_with_sum([2, 7, 11, 15], target))
+    for n in (3, 4, 5, 6, 7, 8):
+        for k in (3, 4, 5, 6, 7, 8):
+            check(g, listed, np.abs(array(n)), k)

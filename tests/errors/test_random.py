@@ -1,4 +1,4 @@
-"""Random numbers inside of a compiled function would be drawn once."""
+"""Random numbers of some generators would be drawn once in a compiled function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GENERATOR = np.random.default_rng(0)
 
 
 def drawn(x: Any) -> Any:
-    return x + np.random.rand(3)
+    return x + np.random.bytes(3)
 
 
 def new_generator(x: Any) -> Any:
@@ -26,24 +26,24 @@ def global_generator(x: Any) -> Any:
 
 
 def python_random(x: Any) -> Any:
-    return x + random.random()
+    return x + random.betavariate(1, 2)
 
 
 def imported(x: Any) -> Any:
-    from numpy.random import rand
+    from numpy.random import bytes
 
-    return x + rand(3)
+    return x + bytes(3)
 
 
 def test_a_function() -> None:
     check_error(
         lambda: ml.compile(drawn)(np.ones(3)),
         """
-        mlirml.UnsupportedSyntaxError: `np.random.rand` would draw once, when the function is traced
+        mlirml.UnsupportedSyntaxError: `np.random.bytes` would draw once, when the function is traced
           --> test_random.py:17:16 (drawn)
             |
-         17 |     return x + np.random.rand(3)
-            |                ^^^^^^^^^^^^^^
+         17 |     return x + np.random.bytes(3)
+            |                ^^^^^^^^^^^^^^^
            = help: draw with `np.random.default_rng(seed)`, or pass the numbers as an argument
         """,
     )
@@ -81,11 +81,11 @@ def test_the_module_random() -> None:
     check_error(
         lambda: ml.compile(python_random)(np.ones(3)),
         """
-        mlirml.UnsupportedSyntaxError: `random.random` would draw once, when the function is traced
+        mlirml.UnsupportedSyntaxError: `random.betavariate` would draw once, when the function is traced
           --> test_random.py:29:16 (python_random)
             |
-         29 |     return x + random.random()
-            |                ^^^^^^^^^^^^^
+         29 |     return x + random.betavariate(1, 2)
+            |                ^^^^^^^^^^^^^^^^^^
            = help: draw outside, and pass the numbers as an argument
         """,
     )
@@ -95,11 +95,11 @@ def test_an_import_inside() -> None:
     check_error(
         lambda: ml.compile(imported)(np.ones(3)),
         """
-        mlirml.UnsupportedSyntaxError: `np.random.rand` would draw once, when the function is traced
+        mlirml.UnsupportedSyntaxError: `np.random.bytes` would draw once, when the function is traced
           --> test_random.py:33:5 (imported)
             |
-         33 |     from numpy.random import rand
-            |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+         33 |     from numpy.random import bytes
+            |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: draw with `np.random.default_rng(seed)`, or pass the numbers as an argument
         """,
     )

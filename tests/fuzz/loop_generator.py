@@ -130,7 +130,7 @@ class _Writer:
                 (f"2 * {name}", 2 * low, 2 * high),
                 (f"{name} + k", low + self.k, high + self.k), (f"{name} // 2", low // 2, high // 2),
                 (f"({name} + 1) % n", 0, n - 1), (f"{name} - n", low - n, high - n), (f"{name} % 2", 0, 1),
-                (f"min({name}, 2)", min(low, 2), min(high, 2)),
+                (f"min({name}, 2)", min(low, 2), min(high, 2)), (f"(not {name} > 1) + (not {name} == k)", 0, 2),
             ]  # fmt: skip
         for i, (one, (low, high)) in enumerate(names):
             for other, (least, most) in names[:i]:

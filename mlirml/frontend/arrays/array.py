@@ -445,6 +445,7 @@ class Traced(Tracer):
             error.of_array = self.size != 1
         if self._trace.builder.direct:
             error.roots = self._trace.integers.roots(self)
+        self._trace.refused = error
         raise error
 
     def _sizes(self) -> frozenset[str]:

@@ -24,6 +24,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import is_numeric_list
+from mlirml.frontend.arrays.long_folds import folded
 from mlirml.frontend.arrays.optional import given
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
@@ -231,6 +232,9 @@ def _extreme(comparison: np.ufunc) -> _Function:
                 raise DTypeError(
                     f"the largest or smallest item of {items._describe()}", help="use `np.max` or `np.min`"
                 )
+            found = folded("max" if comparison is np.greater else "min", items)
+            if found is not NotImplemented:
+                return found
             args = tuple(items)
         if key is not None or any(type(x) in (tuple, list) for x in args):
             return extreme_by_key(trace, comparison, args, key)
@@ -294,6 +298,9 @@ def _sum(trace: Trace, items: Any, start: Any = 0) -> Any:
         return start + items.sum()
     if _is_rows(items):
         return start + (_number_of(items, np.sum) if is_numeric_list(items) else np.sum(items.array(), axis=0))
+    found = folded("sum", items, start)
+    if found is not NotImplemented:
+        return found
     for item in items:
         start = start + item
     return start
@@ -425,6 +432,9 @@ def _fold(name: str) -> _Function:
             return getattr(items, name)()
         if _is_rows(items):
             return python_number(trace, getattr(items.array(), name)(), _BOOL)
+        found = folded(name, items)
+        if found is not NotImplemented:
+            return python_number(trace, found, _BOOL)
         combine = trace.hooks.or_ if name == "any" else trace.hooks.and_
         result: Any = name == "all"
         for item in items:

@@ -474,11 +474,13 @@ class Hooks(ListHooks):
         return Traced(trace, Cell(found._cell.value), scalar=True)
 
     def _logical(self, ufunc: np.ufunc, *operands: Any) -> Any:
-        """A logical function of bools."""
+        """A logical function of bools, which of Python's bools is one, an integer in arithmetic, and no `np.bool_`."""
         result = self._trace.call_function(ufunc, operands, {})
-        if isinstance(result, Traced) and isinstance(result._cell.value, Value):
-            self._trace.integers.note(ufunc, operands, result._cell.value)
-        return result
+        value = value_in(result)
+        if value is None:
+            return result
+        self._trace.integers.note(ufunc, operands, value)
+        return self._wrapped(value, all(type(x) is bool or (isinstance(x, Traced) and x._is_weak()) for x in operands))
 
     def _select_value(self, truth: Value, one: Any, two: Any) -> Traced | None:
         """A select of two numbers; None if they have no common dtype."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib
 import types
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from mlirml.frontend.arrays.array import Traced, check_device, check_uncopied
 from mlirml.frontend.arrays.array_class import Constructor, TypeOf
 from mlirml.frontend.arrays.array_class import isinstance as isinstance_of_traced
 from mlirml.frontend.arrays.indexing import is_dynamic
+from mlirml.frontend.arrays.long_folds import FOLDS, folding
 from mlirml.frontend.frames import at_user_line, code_location
 from mlirml.frontend.namespace.grids import Grid, dynamic_grid
 from mlirml.frontend.namespace.lists import Submodule, taking_lists
@@ -58,6 +60,7 @@ _SIZED = {
 
 _GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _OF_NUMBERS = ("math", "cmath")
+_RANDOM: dict[str, Any] = {"np.random": lambda: np.random, "random": lambda: importlib.import_module("random")}
 
 
 class Namespace:
@@ -222,7 +225,10 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 class _Random:
-    """Replaces functions and generators that draw random numbers: any use but `default_rng` is an error."""
+    """Replaces functions and generators that draw random numbers: those of modules draw from streams of the program.
+
+    Any use of another generator, which would draw when the function is traced, is an error.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -230,16 +236,26 @@ class _Random:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if self._name == "np.random" and name == "default_rng":
-            return _Random(name)
-        return _Random(f"{self._name}.{name}")()
+        found = _Random(f"{self._name}.{name}")
+        return found if self._function_of(name) is not None else found()
+
+    def _function_of(self, name: str) -> Callable[..., Any] | None:
+        """The compiled function of a module."""
+        from mlirml.random import generator, global_streams
+
+        if self._name == "np.random" and name in ("default_rng", "RandomState"):
+            return generator.default_rng if name == "default_rng" else global_streams.random_state
+        streams = {"np.random": global_streams.Functions, "random": global_streams.PythonFunctions}
+        if not hasattr(streams.get(self._name), name) or not hasattr(_RANDOM[self._name](), name):
+            return None
+        return lambda *args, **kwargs: getattr(global_streams.functions_of(self._name), name)(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with at_user_line():
-            if self._name == "default_rng":
-                from mlirml.random.generator import default_rng
-
-                return default_rng(*args, **kwargs)
+            module, _, name = self._name.rpartition(".")
+            function = _Random(module)._function_of(name)
+            if function is not None:
+                return function(*args, **kwargs)
             raise UnsupportedSyntaxError(
                 f"`{self._name}` would draw once, when the function is traced",
                 help="draw with `np.random.default_rng(seed)`, or pass the numbers as an argument"
@@ -252,7 +268,13 @@ def _random_name(value: Any) -> str | None:
     """The name, in messages, of a module, generator or function that draws random numbers; None for anything else."""
     if isinstance(value, types.ModuleType):
         return {"numpy.random": "np.random", "random": "random"}.get(value.__name__)
-    owner = getattr(value, "__self__", value) if isinstance(value, types.BuiltinFunctionType) else value
+    owner = (
+        getattr(value, "__self__", value) if isinstance(value, (types.BuiltinFunctionType, types.MethodType)) else value
+    )
+    for module, holder in _RANDOM.items() if owner is not value else ():
+        name = getattr(value, "__name__", "")
+        if getattr(holder(), name, None) == value:
+            return f"{module}.{name}"
     if any(c.__module__ == "random" or c.__module__.startswith("numpy.random") for c in type(owner).__mro__):
         return str(getattr(value, "__name__", type(value).__name__))
     if callable(value) and str(getattr(value, "__module__", "")).startswith("numpy.random"):
@@ -294,8 +316,10 @@ class Overlay(dict[str, Any]):
             type=TypeOf(lambda: of_numpy(np.ndarray, trace, memo)),
             print=_printing(trace),
         )
-        if trace.conditions is not None and LOOPS not in memo:
-            known["len"] = length
+        if LOOPS not in memo:
+            known.update({name: folding(name) for name in FOLDS})
+            if trace.conditions is not None:
+                known["len"] = length
         if LOOPS in memo:
             from mlirml.frontend.source.rewrite import HOOKS
 

@@ -48,7 +48,7 @@ FRONTENDS = ("auto", "trace", "loops")
 _DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
 _JUMPS = frozenset([*dis.hasjabs, *dis.hasjrel])
 _BACKWARD = frozenset(code for name, code in dis.opmap.items() if "BACKWARD" in name) or _JUMPS
-_FOR_ITER, _IS_OP = dis.opmap["FOR_ITER"], dis.opmap["IS_OP"]
+_FOR_ITER, _IS_OP, _MATCH_CLASS = (dis.opmap[name] for name in ("FOR_ITER", "IS_OP", "MATCH_CLASS"))
 _PURE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 
 
@@ -246,14 +246,21 @@ def _has_own(function: types.FunctionType) -> bool:
 
 
 def _has_own_identity(function: types.FunctionType) -> bool:
-    """True if a function compares with True or False by `is`, which is an object's identity where it is traced."""
-    if not any(_IS_OP in code.co_code[::2] and _has_boolean(code) for code in _codes(function.__code__)):
+    """True if a function asks for the identity of True or False by `is`, or for a class by a pattern of `match`.
+
+    Where it is traced, an array of the program is neither True nor a float to Python itself.
+    """
+    codes = [*_codes(function.__code__)]
+    of_classes = any(_MATCH_CLASS in code.co_code[::2] for code in codes)
+    if not of_classes and not any(_IS_OP in code.co_code[::2] and _has_boolean(code) for code in codes):
         return False
     source = source_of(function)
-    compared = [] if source is None else [node for node in ast.walk(source.node) if isinstance(node, ast.Compare)]
+    if source is None or of_classes:
+        return source is not None
     return any(
         isinstance(op, (ast.Is, ast.IsNot)) and any(_is_boolean(x) for x in (node.left, *node.comparators))
-        for node in compared
+        for node in ast.walk(source.node)
+        if isinstance(node, ast.Compare)
         for op in node.ops
     )
 

@@ -10,17 +10,21 @@
                                             else:
                                                 x = x - 1
 
-Patterns are literals, dotted names, alternatives of these, names, and sequences of them for a tuple that is written
-out. Statements with others (classes, mappings, sequences of any length) are unchanged.
+Patterns are literals, dotted names, classes with patterns of attributes, which are calls of `isinstance`, alternatives
+of these, names, and sequences of them for a tuple that is written out. Statements with others (mappings, sequences of
+any length) are unchanged.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 _Node = TypeVar("_Node", bound=ast.AST)
+_OF_THEMSELVES = {"bool", "bytearray", "bytes", "dict", "float", "frozenset", "int", "list", "set", "str", "tuple"}
+"""Classes whose pattern with one position, `int(n)`, is for the value."""
 
 
 class _OtherPattern(Exception):
@@ -64,20 +68,33 @@ def _branches(cases: Sequence[ast.match_case], names: Sequence[str], *, is_tuple
     is_any = isinstance(pattern, ast.MatchAs) and pattern.name is None
     if not is_tuple or not is_any:
         for name, inner in zip(names, _inner(pattern, len(names)) if is_tuple else [pattern], strict=True):
-            new, binds = _test(inner, name)
+            new, binds = _test(inner, ast.Name(name, ast.Load()))
             tests += new
             bound += binds
-    if case.guard is not None:
-        if tests and bound:  # names are bound before the guard is evaluated, and only if the pattern fits
-            raise _OtherPattern
-        tests.append(case.guard)
-        first, body = bound, case.body
-    else:
-        first, body = [], [*bound, *case.body]
-    if not tests:
-        return body
     rest = _branches(others, names, is_tuple=is_tuple)
-    return [*first, _at(ast.If(_joined(ast.And(), tests, pattern), body, rest), pattern)]
+    if case.guard is None:
+        body = [*bound, *case.body]
+        return [_at(ast.If(_joined(ast.And(), tests, pattern), body, rest), pattern)] if tests else body
+    if not tests:
+        return [*bound, _at(ast.If(case.guard, case.body, rest), pattern)]
+    if bound:  # the guard reads what the names are bound to; where only the guard is false, they are bound nevertheless
+        rest = [
+            _at(ast.If(_joined(ast.And(), copy.deepcopy(tests), pattern), copy.deepcopy(bound), []), pattern),
+            *rest,
+        ]
+    guard = _Bound({one.targets[0].id: one.value for one in bound}).visit(copy.deepcopy(case.guard))  # type: ignore[attr-defined]
+    return [_at(ast.If(_joined(ast.And(), [*tests, guard], pattern), [*bound, *case.body], rest), pattern)]
+
+
+class _Bound(ast.NodeTransformer):
+    """Names replaced by the values that they are bound to."""
+
+    def __init__(self, values: Mapping[str, ast.expr]) -> None:
+        self._values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        found = self._values.get(node.id)
+        return node if found is None else copy.deepcopy(found)
 
 
 def _inner(pattern: ast.pattern, count: int) -> Sequence[ast.pattern]:
@@ -87,22 +104,39 @@ def _inner(pattern: ast.pattern, count: int) -> Sequence[ast.pattern]:
     return pattern.patterns
 
 
-def _test(pattern: ast.pattern, name: str) -> tuple[list[ast.expr], list[ast.stmt]]:
-    """The conditions for a pattern to fit the value of a name, and the names that it assigns."""
-    value = ast.Name(name, ast.Load())
+def _test(pattern: ast.pattern, value: ast.expr) -> tuple[list[ast.expr], list[ast.stmt]]:
+    """The conditions for a pattern to fit a value, which is evaluated any number of times; names that it assigns."""
     if isinstance(pattern, ast.MatchValue):
         return [_at(ast.Compare(value, [ast.Eq()], [pattern.value]), pattern)], []
     if isinstance(pattern, ast.MatchSingleton):
         return [_at(ast.Compare(value, [ast.Is()], [ast.Constant(pattern.value)]), pattern)], []
     if isinstance(pattern, ast.MatchOr):
-        tests = [_test(each, name) for each in pattern.patterns]
+        tests = [_test(each, value) for each in pattern.patterns]
         if any(binds or not conditions for conditions, binds in tests):
             raise _OtherPattern
         return [_joined(ast.Or(), [_joined(ast.And(), one, pattern) for one, _ in tests], pattern)], []
     if isinstance(pattern, ast.MatchAs):
-        conditions, binds = ([], []) if pattern.pattern is None else _test(pattern.pattern, name)
+        conditions, binds = ([], []) if pattern.pattern is None else _test(pattern.pattern, value)
         return conditions, binds if pattern.name is None else [*binds, _assigned(pattern.name, _at(value, pattern))]
+    if isinstance(pattern, ast.MatchClass):
+        return _of_class(pattern, value)
     raise _OtherPattern
+
+
+def _of_class(pattern: ast.MatchClass, value: ast.expr) -> tuple[list[ast.expr], list[ast.stmt]]:
+    """`isinstance`, and the conditions of attributes; Python's classes have one position, for the value itself."""
+    is_own = isinstance(pattern.cls, ast.Name) and pattern.cls.id in _OF_THEMSELVES
+    if pattern.patterns and not (is_own and len(pattern.patterns) == 1):
+        raise _OtherPattern
+    tests: list[ast.expr] = [_at(ast.Call(ast.Name("isinstance", ast.Load()), [value, pattern.cls], []), pattern)]
+    parts = [(value, inner) for inner in pattern.patterns]
+    parts += [(ast.Attribute(value, name, ast.Load()), p) for name, p in zip(pattern.kwd_attrs, pattern.kwd_patterns)]
+    bound: list[ast.stmt] = []
+    for part, inner in parts:
+        conditions, binds = _test(inner, _at(part, pattern))
+        tests += conditions
+        bound += binds
+    return tests, bound
 
 
 def _joined(operator: ast.boolop, tests: list[ast.expr], origin: ast.AST) -> ast.expr:

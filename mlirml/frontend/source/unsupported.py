@@ -24,7 +24,7 @@ _REFUSED: dict[str, tuple[str, str]] = {
     "ClassDef": ("`class`", "define the class outside of the function"),
     "Global": ("`global`", "return the new value"),
     "Nonlocal": ("`nonlocal`", "assign it before all else in the function around, outside of branches and loops"),
-    "Match": ("`match` with patterns of classes, mappings or sequences", "write `if` and `elif`"),
+    "Match": ("`match` with patterns of mappings, sequences, or parts of classes by position", "write `if` and `elif`"),
     "NamedExpr": ("`:=`", "assign in a statement of its own"),
 }
 

@@ -72,6 +72,15 @@ class StateVariable:
             return holder.get(key, MISSING)
         return holder[key] if key < len(holder) else MISSING
 
+    def for_call(self) -> Any:
+        """The value for a call."""
+        return self.get()
+
+    def after_call(self, value: Any) -> None:
+        """Assign the value after a call; None after one that failed."""
+        if value is not None and value is not self.get():
+            self.set(value)
+
     def set(self, value: Any) -> None:
         """Assign a value; `MISSING` deletes it."""
         holder, key = self.holder, self.key
@@ -426,7 +435,7 @@ def items_of(variables: Iterable[StateVariable]) -> list[Item]:
     """The current values of state variables, as leaves, for a call."""
     found: list[Item] = []
     for variable in variables:
-        now = variable.get()
+        now = variable.for_call()
         if now is not MISSING and now is not None and is_plain(now):
             leaves, tree = flatten(now)
             found.append({("value", tree): leaves})
@@ -441,7 +450,7 @@ def write_back(variables: Iterable[StateVariable], items: Iterable[Item], unset:
     for number, (variable, item) in enumerate(zip(variables, items)):
         if number not in unset:
             ((_, tree), leaves) = next(iter(item.items()))
-            variable.set(tree.unflatten(leaves))
+            variable.after_call(tree.unflatten(leaves))
 
 
 def is_plain(value: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.config import config
-from mlirml.core.sizes import CONDITIONS, LOCATE, NUMBERS, Conditions, Size, is_dynamic_shape
+from mlirml.core.sizes import CONDITIONS, KEYS, LOCATE, NUMBERS, Conditions, Size, is_dynamic_shape
 from mlirml.errors import (
     CaptureError,
     DTypeError,
@@ -36,7 +36,7 @@ from mlirml.frontend.arrays.scattering import apply_at
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.captured import Guard
 from mlirml.frontend.current import current_trace
-from mlirml.frontend.frames import at_user_line, function_location, user_location
+from mlirml.frontend.frames import at_user_line, function_location, is_of_user, user_location
 from mlirml.frontend.spec import has_own_arithmetic
 from mlirml.frontend.state.concrete_arrays import Watched, original
 from mlirml.frontend.state.reachable import Reached
@@ -62,8 +62,6 @@ LOOPS = "loops"
 
 # Arguments of NumPy functions that have no effect here, with the values that are accepted.
 _HARMLESS = {"casting": "same_kind", "order": "K", "subok": True, "like": None, "where": True, "optimize": None}
-
-# SciPy's ufuncs, identified by name as SciPy need not be installed.
 
 # Operators for which Python's bool is an int.
 _ARITHMETIC = {
@@ -95,6 +93,7 @@ def _on_sizes(ufunc: str, operands: tuple[Any, ...]) -> Any:
 
 NUMBERS[:] = [_on_sizes]
 CONDITIONS[:] = [lambda: None if (trace := current_trace()) is None else trace.conditions]
+KEYS[:] = [lambda frame: current_trace() is not None and is_of_user(frame)]
 LOCATE[:] = [lambda: user_location(3) if current_trace() is not None else None]
 
 
@@ -119,6 +118,7 @@ class Trace:
         self.reached = Reached(self.guards)
         self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
         # The reason to make an array held by an object an input and output of the program.
+        self.refused: CaptureError | None = None  # the last error for a value that is not known yet
         self.state_of: Callable[[np.ndarray], BaseException | None] = lambda array: None
         self.stored_in: dict[Any, list[Cell]] = {}  # the cells that loops and branches, by their code, store into
         self.changed_elements: dict[Any, list[Any]] = {}  # and the elements of containers that they changed last
@@ -236,8 +236,8 @@ class Trace:
             return Scalar(x)
         if type(x) is Size:
             return self.builder.size_number(x)
-        if isinstance(x, (list, tuple)):
-            return self.lift(self.array(x))
+        if isinstance(x, (list, tuple, range)):
+            return self.lift(self.array(list(x) if type(x) is range else x))
         return self._lift_array(x)
 
     def _lift_array(self, x: Any) -> Operand:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,7 @@ def mapping(x: Any) -> Any:
 
 
 def test_other_patterns_are_refused() -> None:
-    with pytest.raises(ml.UnsupportedSyntaxError, match="`match` with patterns of classes, mappings or sequences"):
+    with pytest.raises(ml.UnsupportedSyntaxError, match="`match` with patterns of mappings, sequences"):
         ml.compile(mapping, frontend="loops")(X)
     np.testing.assert_array_equal(ml.compile(mapping)(X), mapping(X))
 
@@ -186,3 +187,57 @@ def test_an_iterator_from_outside_is_refused() -> None:
 
     with pytest.raises(ml.UnsupportedSyntaxError, match="items of an iterator would be drawn once"):
         ml.compile(scaled)(X)
+
+
+@dataclass
+class Reading:
+    """Two numbers."""
+
+    first: Any
+    second: Any
+
+
+def by_class(x: Any) -> Any:
+    match x:
+        case bool():
+            return 0
+        case int(n) if n > 3:
+            return n + 1
+        case int():
+            return x + 2
+        case float() | np.float32():
+            return x + 3
+        case np.ndarray():
+            return x + 4
+        case Reading(first=1, second=n):
+            return n + 5
+        case Reading(first=int(k), second=n) if n > k:
+            return n + 6
+        case Reading(second=n):
+            return n + 7
+        case _:
+            return 8
+
+
+@pytest.mark.parametrize("frontend", ["auto", "loops"])
+@pytest.mark.parametrize(
+    "x",
+    [True, 2, 5, 0.5, np.float32(2), X, None, (1, 2), *(Reading(*n) for n in ((1, 2.0), (2, 3.0), (3, 2.0), (2.0, 3)))],
+)
+def test_classes_are_those_of_numbers_of_the_program(x: Any, frontend: Any) -> None:
+    np.testing.assert_array_equal(ml.compile(by_class, frontend=frontend)(x), by_class(x))
+
+
+def kept(x: Any) -> Any:
+    n = 1
+    match x:
+        case int(n) if n == 7:
+            return n * 100
+        case int(k) if k > 9:
+            n += 3
+    return n
+
+
+@pytest.mark.parametrize("x", [1, 7, 12, 0.5])
+def test_a_name_is_bound_where_only_the_guard_is_false(x: Any) -> None:
+    assert ml.compile(kept)(x) == kept(x)

@@ -376,3 +376,36 @@ def test_positions_are_checked() -> None:
 def test_a_size_beyond_all_room_is_an_error() -> None:
     with pytest.raises(ml.OutgrownListError, match="no room"):
         ml.compile(of_any_number)(X * 1e12)
+
+
+def between(start: Any, stop: Any, step: Any) -> Array:
+    return np.arange(start, stop, step)
+
+
+def sampled(x: Array, step: float) -> Any:
+    return np.interp(np.arange(0, len(x) - 1, step), np.arange(len(x)), x).sum()
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (0.0, 1.0, 0.1),
+        (1.5, 10, 1.0),
+        (0.0, 3.3, 0.5),
+        (5.0, 1, -0.1),
+        (3.0, -12.0, -3.2),
+        (1.0, 0.0, 0.5),
+        (0, 9, 3.0),
+    ],
+)
+def test_arange_of_doubles(bounds: tuple[Any, ...]) -> None:
+    found, expected = ml.compile(between)(*bounds), np.arange(*bounds)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(ml.compile(sampled)(X, 0.3), sampled(X, 0.3), rtol=1e-13)
+
+
+@pytest.mark.parametrize("step", [0.0, np.nan])
+def test_arange_without_a_length_is_an_error(step: float) -> None:
+    with pytest.raises(ml.ShapeError, match="negative dimensions"):
+        ml.compile(between)(0.0, 1.0, step)

@@ -252,3 +252,28 @@ def test_complex_numbers_are_true_unless_both_parts_are_zero() -> None:
     for dtype in (np.complex128, np.complex64):
         found, expected = ml.compile(of_complex_numbers)(z.astype(dtype)), of_complex_numbers(z.astype(dtype))
         assert [*map(int, found)] == [*map(int, expected)]
+
+
+def in_arithmetic(a: Any, b: Any) -> Any:
+    either, neither = a > 0 or b > 0, not (a > 0 or b > 0)
+    return (not a > 0) + (not b > 0), (either + neither) * 3, ~neither, neither << 3, -(a > 1 and b > 1 and not b > 3)
+
+
+def merged_by_words(x: Any, n: int) -> Any:
+    first = second = False
+    if x[n] > 0:
+        first = True
+    if x[n + 1] > 0:
+        second = True
+    both, either = first and second, first or second
+    return both is True, either is True, (not either) is False, both + either
+
+
+@pytest.mark.parametrize("frontend", ["auto", "loops"])
+def test_words_between_booleans_of_python_give_such_booleans(frontend: Any) -> None:
+    for a, b in ((2, 3), (0, 3), (3, 0), (-1, -1), (1.5, 0)):
+        found, expected = ml.compile(in_arithmetic, frontend=frontend)(a, b), in_arithmetic(a, b)
+        assert [(int(x), np.asarray(x).dtype) for x in found] == [(x, np.asarray(x).dtype) for x in expected]
+    for n in range(4):
+        x = np.array([1.0, 1.0, -1.0, -1.0, 1.0])
+        assert ml.compile(merged_by_words, frontend=frontend)(x, n) == merged_by_words(x, n)

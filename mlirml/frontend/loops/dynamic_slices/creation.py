@@ -50,6 +50,8 @@ def grid_of_size(trace: Trace, function: Callable[..., Any], args: Sequence[Any]
             shape = [clamped(trace, count, 0, most[0])]
             numbers: Any = trace.known(np.arange(*most) * step) + start
             return _beginning(numbers if dtype is None else numbers.astype(dtype), shape, most)
+        if all(map(_is_double_or_integer, (start, stop, step))) and not all(map(_is_integer, (start, stop, step))):
+            return _of_doubles(trace, start, stop, step, dtype)
     if name == "linspace" and len(args) == 3 and not set(options) - {"endpoint"}:
         start, stop, count = args
         shape = [_size(trace, count)]
@@ -73,6 +75,18 @@ def grid_of_size(trace: Trace, function: Callable[..., Any], args: Sequence[Any]
     )
 
 
+def _of_doubles(trace: Trace, start: Any, stop: Any, step: Any, dtype: Any) -> DynamicSlice:
+    """`np.arange` of doubles: NumPy counts the steps in doubles, and adds up multiples of what the first one adds."""
+    one, end, by = (trace.call_function(np.multiply, (number, 1.0), {}) for number in (start, stop, step))
+    count: Any = np.ceil((end - one) / by)
+    count = np.where(np.isfinite(count), np.maximum(count, 0.0), -1.0)  # which is an error, as for a step of 0
+    shape = [_size(trace, count.astype(np.int64)[()])]
+    most = _most(trace, shape)
+    steps: Any = trace.known(np.arange(*most, dtype=np.float64))
+    numbers = steps * ((one + by) - one) + one
+    return _beginning(numbers if dtype is None else numbers.astype(dtype), shape, most)
+
+
 def _units(trace: Trace, name: str, args: Sequence[Any], dtype: Any, **options: Any) -> DynamicSlice:
     """`np.eye`, `np.identity` and `np.tri`."""
     given = {**dict(zip(("N", "M", "k"), args)), **options}
@@ -87,6 +101,10 @@ def _units(trace: Trace, name: str, args: Sequence[Any], dtype: Any, **options: 
 
 def _is_integer(number: Any) -> bool:
     return getattr(number, "dtype", np.dtype(type(number))).kind in "iu"
+
+
+def _is_double_or_integer(number: Any) -> bool:
+    return _is_integer(number) or getattr(number, "dtype", np.dtype(type(number))) == np.float64
 
 
 def _beginning(buffer: Traced, shape: Sequence[Number], most: Sequence[int]) -> DynamicSlice:
