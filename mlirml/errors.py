@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import linecache
 import zlib
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -95,8 +97,18 @@ def _rebuild(name: str, message: str, state: dict[str, Any]) -> MlirmlError:
     return error
 
 
+NOTED: ContextVar[Callable[[Any], None] | None] = ContextVar("NOTED", default=None)
+"""The function that gets each new `CaptureError` while a function is traced."""
+
+
 class CaptureError(MlirmlError):
     """The Python function cannot be turned into MLIR."""
+
+    def __init__(self, message: str, **parts: Any) -> None:
+        super().__init__(message, **parts)
+        note = NOTED.get()
+        if note is not None:
+            note(self)
 
     roots: frozenset[Any] = frozenset()  # loops that may be unrolled instead, which would avoid this error
     first: bool = False  # whether peeling the first iteration of those may avoid it

@@ -24,6 +24,7 @@ from mlirml.frontend.arrays.list_parts import close_items
 from mlirml.frontend.arrays.open_lists import Room
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.captured import STATE, Captured
+from mlirml.frontend.caught_errors import caught_errors
 from mlirml.frontend.current import CURRENT
 from mlirml.frontend.functions.other_functions import FUNCTIONS
 from mlirml.frontend.namespace.numpy_namespace import Namespace, retarget
@@ -249,7 +250,7 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
     state.changes = effects.changes
     token = CURRENT.set(state)
     try:
-        with effects, recursion_errors(state.sizes), _uncovered():
+        with effects, recursion_errors(state.sizes), _uncovered(), caught_errors():
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         close_items(state)
         for item in state.copied_items:
