@@ -237,6 +237,14 @@ class Hooks(ListHooks):
                     help="keep numbers in arrays, `np.zeros(n)`, and index them with loop variables",
                 )
 
+    def _check_end(self, is_near: bool) -> None:
+        if not is_near:
+            with at_user_line():
+                raise UnsupportedSyntaxError(
+                    f"the data decide when a loop over an iterator ends, of which up to {UNROLLED} items are taken",
+                    help="loop over a `range` or `itertools.count()`, and end that by a `break`",
+                )
+
     def _in_turn(
         self,
         iterable: Any,
@@ -255,6 +263,7 @@ class Hooks(ListHooks):
             if flag is True:
                 break
             if isinstance(flag, Value):
+                self._check_end(is_sized or number <= UNROLLED)
                 going_on, later = self.not_(variables.get(stop)), sorted({*head, *after, stop})
                 self.if_(going_on, Iteration(body, item), nothing, own, (), later, changed, ())
             else:

@@ -118,7 +118,7 @@ def test_choices_outside_of_loops() -> None:
 
 
 def test_an_endless_loop_that_is_unrolled_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooks, "MOST_UNROLLED", 100)
+    monkeypatch.setattr(hooks, "UNROLLED", 50)
 
     def alternating(x: Any) -> Any:
         total = 0.0
@@ -128,7 +128,7 @@ def test_an_endless_loop_that_is_unrolled_is_refused(monkeypatch: pytest.MonkeyP
             total += sign * x[0]
         return total
 
-    with pytest.raises(ml.errors.UnsupportedSyntaxError, match="have to be unrolled"):
+    with pytest.raises(ml.errors.UnsupportedSyntaxError, match="up to 50 items are taken"):
         ml.compile(alternating)(X)
 
 
