@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import linecache
 import zlib
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -95,8 +97,18 @@ def _rebuild(name: str, message: str, state: dict[str, Any]) -> MlirmlError:
     return error
 
 
+NOTED: ContextVar[Callable[[Any], None] | None] = ContextVar("NOTED", default=None)
+"""The function that gets each new `CaptureError` while a function is traced."""
+
+
 class CaptureError(MlirmlError):
     """The Python function cannot be turned into MLIR."""
+
+    def __init__(self, message: str, **parts: Any) -> None:
+        super().__init__(message, **parts)
+        note = NOTED.get()
+        if note is not None:
+            note(self)
 
     roots: frozenset[Any] = frozenset()  # loops that may be unrolled instead, which would avoid this error
     first: bool = False  # whether peeling the first iteration of those may avoid it
@@ -109,6 +121,7 @@ class CaptureError(MlirmlError):
     )  # the sites of lists that would have to be open, see `frontend.arrays.open_lists`
     unassigned: frozenset[Any] = frozenset()  # variables that a zero-trip loop leaves without a value, with its code
     masks: frozenset[Any] = frozenset()  # the locations of masks whose elements would have to be side by side
+    conversion: str = ""  # the function by which Python asks for a value, which a builtin may call: "`float()`", say
     subject: str = ""  # the operation that needs a static value, "`float()`" say, or a real array
 
 

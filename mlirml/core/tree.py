@@ -501,6 +501,13 @@ def shared_container(tree: Any, changed: Iterable[int]) -> Any:
     return None
 
 
+def is_held_twice(tree: Any, container: Any) -> bool:
+    """True if a pytree holds a list, dict or dataclass in two of its containers."""
+    spans: dict[int, list[tuple[Any, int, int]]] = {}
+    _find_spans(tree, 0, spans)
+    return len(spans[id(container)]) > 1
+
+
 def _find_spans(tree: Any, start: int, spans: dict[int, list[tuple[Any, int, int]]]) -> int:
     """Note for each mutable container its first leaf and the one after its last; the number of the next leaf."""
     items = _items(tree)

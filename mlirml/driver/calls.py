@@ -13,7 +13,16 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.core.number_lists import ListArray
-from mlirml.core.tree import TreeDef, exact, exact_leaf, flatten, plain_fields, shared_container, store_leaves
+from mlirml.core.tree import (
+    TreeDef,
+    exact,
+    exact_leaf,
+    flatten,
+    is_held_twice,
+    plain_fields,
+    shared_container,
+    store_leaves,
+)
 from mlirml.errors import ArgumentError, SourceLocation
 from mlirml.frontend.current import current_trace
 from mlirml.runtime import declare_fields, number_leaves
@@ -320,8 +329,11 @@ def described(leaf: Any) -> str:
 
 def check_containers(call: Call, captured: Captured) -> None:
     """Refuse a list or dict that is passed twice to a function that stores into it: only one of both would change."""
-    holder = captured.replaced and shared_container(call.dynamic, captured.replaced)
-    if holder:
+    changed = (one.holder(call.dynamic) for one in captured.contents)
+    holder = next((one for one in changed if is_held_twice(call.dynamic, one)), None)
+    if holder is None and captured.replaced:
+        holder = shared_container(call.dynamic, captured.replaced)
+    if holder is not None:
         raise ArgumentError(
             f"one {type(holder).__name__} is passed twice, and the function stores into it",
             location=captured.entry,
@@ -334,10 +346,12 @@ def store_items(call: Call, captured: Captured, results: Sequence[np.ndarray]) -
     for leaf in call.leaves:
         if type(leaf) is ListArray and captured.writebacks:
             leaf.restore()
-    if not captured.replaced:
-        return
-    places = zip(captured.replaced, captured.item_positions())
-    store_leaves(call.dynamic, {number: captured.outputs[at].restored(results[at]) for number, at in places})
+    if captured.replaced:
+        places = zip(captured.replaced, captured.item_positions())
+        store_leaves(call.dynamic, {number: captured.outputs[at].restored(results[at]) for number, at in places})
+    new = [captured.outputs[at].restored(results[at]) for at in captured.content_positions()]
+    for one in captured.contents:
+        one.store(call.dynamic, call.leaves, new)
 
 
 def name_of_cell(function: Any, cell: Any) -> str | None:

@@ -24,12 +24,14 @@ from mlirml.frontend.arrays.list_parts import close_items
 from mlirml.frontend.arrays.open_lists import Room
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.captured import STATE, Captured
+from mlirml.frontend.caught_errors import caught_errors
 from mlirml.frontend.current import CURRENT
 from mlirml.frontend.frames import innermost_location
 from mlirml.frontend.functions.other_functions import FUNCTIONS
 from mlirml.frontend.namespace.numpy_namespace import Namespace, retarget
 from mlirml.frontend.source.choose import can_turn
 from mlirml.frontend.spec import TensorSpec
+from mlirml.frontend.state.contents import NewContents, changed_contents, refused
 from mlirml.frontend.state.effects import Effects
 from mlirml.frontend.state.objects import flatten_result
 from mlirml.frontend.state.recursion import recursion_errors
@@ -250,7 +252,7 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
     state.changes = effects.changes
     token = CURRENT.set(state)
     try:
-        with effects, recursion_errors(state.sizes), _uncovered(state):
+        with effects, recursion_errors(state.sizes), _uncovered(state), caught_errors():
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         close_items(state)
         for item in state.copied_items:
@@ -259,8 +261,9 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
         with at_function(function):
             leaves, tree = flatten_result(result, state.reached.has_seen, state)
             arguments = (dynamic, kwargs) if lists is None else lists.plain((dynamic, kwargs))
+            arguments, contents = changed_contents(in_tree.unflatten(inputs), arguments, inputs)
             new = _new_items(in_tree, inputs, arguments)
-            ends = _ends(state, leaves, tree, new, cells)
+            ends = _ends(state, leaves, tree, [*contents.outputs, *new.values()], cells)
     except CaptureError as error:
         error.roots = frozenset()
         raise
@@ -271,7 +274,7 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
     with at_function(function):
         state.builder.sizes.check()
     inputs_in_memory = (overlaps or NONE).input_specs(specs)
-    return _program(state, effects, ends, inputs_in_memory, new, definition(function), loops=loops)
+    return _program(state, effects, ends, inputs_in_memory, (contents, new), definition(function), loops=loops)
 
 
 def _program(
@@ -279,12 +282,13 @@ def _program(
     effects: Effects,
     ends: _Ends,
     inputs: tuple[TensorSpec, ...],
-    new: Mapping[int, Any],
+    items: tuple[NewContents, Mapping[int, Any]],
     entry: SourceLocation | None,
     *,
     loops: bool,
 ) -> Captured:
-    """The program that a trace has built; `new` are the new items of containers by the index of their leaf."""
+    """The program that a trace has built; `items` are new contents of containers, and new items by their leaf."""
+    contents, new = items
     builder, writebacks = state.builder, ends.writebacks()
     unrolled = state.unrolled if loops else state.location_tracker.unrolled()
     return Captured(
@@ -292,13 +296,14 @@ def _program(
         builder.text(ends.in_memory, entry=entry, writebacks=writebacks, donated=state.donated),
         builder.text(ends.in_memory, locations=False, writebacks=writebacks, donated=state.donated),
         inputs=inputs,
-        outputs=_output_specs(ends.outputs, ends.tree.leaf_count(), [*new.values()]),
+        outputs=_output_specs(ends.outputs, ends.tree.leaf_count(), [*contents.outputs, *new.values()]),
         out_tree=ends.tree,
         constants=tuple(builder.constants),
         writebacks=writebacks,
         int_ranges=tuple(builder.int_ranges),
         guards=effects.found_guards(),
         replaced=tuple(new),
+        contents=tuple(contents.found),
         entry=entry,
         narrowed_at=tuple(builder.narrowed_at),
         stored_at=ends.stored_at,
@@ -332,8 +337,8 @@ class _Ends:
         return tuple((first + j, i) for j, i in enumerate(self.written))
 
 
-def _ends(state: Trace, leaves: Sequence[Any], tree: TreeDef, new: Mapping[int, Any], cells: Sequence[Cell]) -> _Ends:
-    named = [*zip(leaves, tree.paths("result")), *((x, "an item of an argument") for x in new.values())]
+def _ends(state: Trace, leaves: Sequence[Any], tree: TreeDef, new: Sequence[Any], cells: Sequence[Cell]) -> _Ends:
+    named = [*zip(leaves, tree.paths("result")), *((x, "an item of an argument") for x in new)]
     written = [i for i, cell in enumerate(cells) if cell.written]
     outputs = [value_of(state, leaf, path) for leaf, path in named]
     outputs += [Traced(state, cells[i])._read() for i in written]
@@ -388,10 +393,7 @@ def _new_items(in_tree: TreeDef, inputs: Sequence[Traced], arguments: Any) -> di
     after, tree = flatten(arguments)
     before = in_tree.with_leaves(inputs)
     if tree != in_tree.without_constants():
-        raise CaptureError(
-            "a list, dict or dataclass among the arguments has other items after the call than before",
-            help="return what is new; compiled code can assign to the items of a container, not add or remove any",
-        )
+        raise refused()
     return {i: new for i, (old, new) in enumerate(zip(before, after)) if new is not old}
 
 

@@ -41,14 +41,41 @@ ANY: Any = NotImplemented
 
 
 @dataclass(frozen=True)
+class Contents:
+    """The items of a list or dict after a call: numbers of leaves of the arguments, -1 and so on for the first and the
+    further ones of the outputs for contents, and constants in tuples. `path` leads to it from the arguments.
+    """
+
+    path: tuple[Any, ...]
+    keys: tuple[Any, ...] | None
+    items: tuple[Any, ...]
+
+    def holder(self, arguments: Any) -> Any:
+        """The list or dict."""
+        for key in self.path:
+            arguments = arguments[key]
+        return arguments
+
+    def store(self, arguments: Any, leaves: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Give it these items."""
+        items = [x[0] if isinstance(x, tuple) else leaves[x] if x >= 0 else outputs[-x - 1] for x in self.items]
+        holder = self.holder(arguments)
+        if self.keys is None:
+            holder[:] = items
+        else:
+            holder.clear()
+            holder.update(zip(self.keys, items))
+
+
+@dataclass(frozen=True)
 class Captured:
     """A traced function: the stage `capture`. `text` is MLIR; `key` is the same without locations.
 
     The inputs are the leaves of the arguments, with overlapping ones replaced by their bases (`Aliasing`). The outputs
-    are the results, then the new values of the leaves in `replaced`, which the function put into containers among its
-    arguments, then those of `writebacks`. For errors of later calls, `entry` is the location of the function,
-    `narrowed_at` and `stored_at` are the locations that `int_ranges` and `writebacks` come from, and `checks` are the
-    program's assertions by index.
+    are the results, then the new items in `contents`, then the new values of the leaves in `replaced`, which the
+    function put into containers among its arguments, then those of `writebacks`. For errors of later calls, `entry` is
+    the location of the function, `narrowed_at` and `stored_at` are the locations that `int_ranges` and `writebacks`
+    come from, and `checks` are the program's assertions by index.
     """
 
     name: str
@@ -62,6 +89,7 @@ class Captured:
     int_ranges: tuple[tuple[int, int, int, str], ...] = ()
     guards: tuple[Guard, ...] = field(default=(), repr=False)
     replaced: tuple[int, ...] = ()
+    contents: tuple[Contents, ...] = ()
     entry: SourceLocation | None = field(default=None, repr=False)
     narrowed_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     stored_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
@@ -86,7 +114,7 @@ class Captured:
         It is run once more, with more room, if a list outgrew it.
         """
         grows = any(type(check.raised) is OutgrownListError for check in self.checks)
-        return not self.effects and not (grows and self.host_functions)
+        return not self.effects and not self.contents and not (grows and self.host_functions)
 
     def result(self, outputs: Sequence[Any]) -> Any:
         """The function's result, from the outputs of the program."""
@@ -100,6 +128,11 @@ class Captured:
         """The indices of the outputs that are the new values of `replaced`."""
         end = len(self.outputs) - len(self.writebacks)
         return range(end - len(self.replaced), end)
+
+    def content_positions(self) -> range:
+        """The indices of the outputs that are new items in `contents`."""
+        end = self.item_positions().start
+        return range(end - sum(type(x) is int and x < 0 for one in self.contents for x in one.items), end)
 
     def operation_locations(self) -> Iterator[SourceLocation]:
         """The source locations of the module's operations, each once."""

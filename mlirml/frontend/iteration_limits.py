@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from mlirml.errors import NOTED
+
 LIMITED: ContextVar[bool] = ContextVar("LIMITED", default=False)
 """True while tracing a function with loops that could also be captured as loops."""
 MOST_OPERATIONS = 2000
@@ -21,3 +23,8 @@ number of such stores, which are fused with each other, and a loop of them is as
 
 class LongIteration(BaseException):
     """Raised when a Python loop exceeds the limits. No error: user code must not catch it."""
+
+    def __init__(self) -> None:
+        note = NOTED.get()
+        if note is not None:
+            note(self)

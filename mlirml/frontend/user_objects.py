@@ -18,7 +18,7 @@ _HEAP_TYPE = 1 << 9  # of classes that Python code defines
 
 _CAPTURED = frozenset(
     [
-        *(f"mlirml.frontend.loops.{name}" for name in ("ordered_lists", "modular_powers", "dynamic_slices.written")),
+        *(f"mlirml.frontend.loops.{name}" for name in ("ordered_lists", "integer_functions", "dynamic_slices.written")),
         *(f"mlirml.ops.{name}" for name in ("creation", "linear_algebra", "numeric", "polynomials", "scans")),
         *(f"mlirml.ops.{name}" for name in ("shapes.composed", "statistics")),
     ]

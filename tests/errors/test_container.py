@@ -11,7 +11,7 @@ from tests.errors.shown import check_error
 
 
 def add_item(state: Any) -> Any:
-    state["new"] = state["x"] + 1
+    state["new"] = [state["x"] + 1]
     return state["x"]
 
 
@@ -24,7 +24,7 @@ def test_an_item_is_added() -> None:
             |
          15 |     return state["x"]
             |            ^^^^^^^^^^
-           = help: return what is new; compiled code can assign to the items of a container, not add or remove any
+           = help: return what is new; only lists and dicts of numbers and arrays can get and lose items
         """,
     )
 

@@ -409,7 +409,8 @@ class _Writer:
             ("range(n)", 0, n - 1), ("range(1, n - 1)", 1, n - 2), ("range(n - 1, -1, -1)", 0, n - 1),
             ("range(0, n, 2)", 0, n - 1), ("range(k)", 0, k - 1), ("range(k, n)", k, n - 1), ("range(2)", 0, 1),
             ("range(n - 1, 0, -2)", 1, n - 1), ("range(a.shape[0])", 0, n - 1), ("range(3, 1)", 1, 1),
-            ("range(n)", 0, n - 1), ("range(n)", 0, n - 1),
+            ("range(n)", 0, n - 1), ("range(n)", 0, n - 1), ("reversed(range(n - 1, 0, -2))", 1, n - 1),
+            ("reversed(range(k, n, 2))", k, n - 1), ("reversed(range(n - 1, -1, -1))", 0, n - 1),
         ]  # fmt: skip
         for name, low, high in outer:
             ranges += [
@@ -429,7 +430,10 @@ class _Writer:
         self.rounds *= factor
         self.in_loop += 1
         with self.indented():
-            if later:
+            if later and text == "range(n)" and self.chance(40):
+                self.line(f"if {name} == 0: {later} = {self.element()}")
+                self.line(f"else: {later} = {later} + {self.element()}")
+            elif later:
                 self.line(f"{later} = {self.element()}")
             self.statements(3)
         self.in_loop -= 1

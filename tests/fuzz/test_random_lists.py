@@ -24,7 +24,7 @@ NEW = [
 ]  # fmt: skip
 TABLES = [
     "[[0] * 4 for _ in range(4)]", "[[i * j for j in range(4)] for i in range(4)]", "[[1] * 4] * 4",
-    "[list(range(4)), a, b, a]", "[row[:] for row in t]",
+    "[[0] * (n % 2 + 4) for _ in range(4)]", "[list(range(4)), a, b, a]", "[row[:] for row in t]",
 ]  # fmt: skip
 AT_ONE = [
     "a[{i}] = {v}", "a[{i}] += {v}", "b[{i}] = a[{i}] + {v}", "s += a[{i}]", "s -= b[{i}] * 2",

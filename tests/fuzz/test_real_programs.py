@@ -60,9 +60,9 @@ def test_program(program: Program, dtype: str, target: str) -> None:
                 assert_same(after, expected, f"{where}: argument {number}", program.tolerance(dtype))
 
 
-def test_items_of_an_argument_are_not_added_or_removed() -> None:
-    def grow(x: np.ndarray, history: list[np.ndarray]) -> np.ndarray:
-        history.append(x.sum())
+def test_rows_are_not_added_to_an_argument() -> None:
+    def grow(x: np.ndarray, history: list[list[np.ndarray]]) -> np.ndarray:
+        history.append([x.sum()])
         return x
 
     with pytest.raises(CaptureError, match="other items after the call than before") as caught:

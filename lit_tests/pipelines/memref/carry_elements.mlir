@@ -86,3 +86,30 @@ func.func @stores(%x: memref<9xf32>, %y: memref<9xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+// A loop that carries a number already.
+// CHECK-LABEL: func.func @carries
+// CHECK: %[[BOTH:.*]]:2 = scf.for {{.*}} iter_args(%[[T:.*]] = %{{.*}}, %[[BEFORE:.*]] = %{{.*}})
+// CHECK: %[[NEW:.*]] = arith.addf %[[BEFORE]], %[[T]]
+// CHECK: scf.yield %{{.*}}, %[[NEW]]
+// CHECK: return %[[BOTH]]#0
+func.func @carries(%x: memref<9xf32>, %n: index, %t0: f32) -> f32 {
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c9 = arith.constant 9 : index
+  %last_t = scf.for %j = %c1 to %n step %c1 iter_args(%t = %t0) -> (f32) {
+    %inside = arith.cmpi ult, %j, %c9 : index
+    cf.assert %inside, "the index is out of bounds"
+    %last = arith.minui %j, %c8 : index
+    %j1 = arith.subi %j, %c1 : index
+    %first = arith.minui %j1, %c8 : index
+    %before = memref.load %x[%first] : memref<9xf32>
+    %new = arith.addf %before, %t : f32
+    memref.store %new, %x[%last] : memref<9xf32>
+    %next = arith.mulf %t, %t : f32
+    scf.yield %next : f32
+  }
+  return %last_t : f32
+}

@@ -428,7 +428,7 @@ class Traced(Tracer):
         known = self._known()
         if known is not None:
             return known
-        location = user_location(2)
+        location, conversion = user_location(2), what
         found = advise(location, what)
         if found is not None:
             what, location, help = found.subject, found.location, found.help
@@ -440,7 +440,7 @@ class Traced(Tracer):
             location=location,
             help=help or "compute with the array itself; return it to see its value",
         )
-        error.subject, error.sizes = what, self._sizes()
+        error.subject, error.conversion, error.sizes = what, conversion, self._sizes()
         if isinstance(error, TracedBoolError):
             error.of_array = self.size != 1
         if self._trace.builder.direct:

@@ -18,6 +18,7 @@ from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric, is_numeric_list, number_rows, settle_items
 from mlirml.frontend.arrays.number_lists import (
     become_rows,
+    check_lengths,
     is_dynamic_integer,
     is_number,
     numbers_in,
@@ -311,7 +312,10 @@ class GrowingList(PartedList, MutableSequence[Any]):
         if known and (not isinstance(index, int) or -len(self.parts) <= index < len(self.parts)):
             return self.parts[index]
         if self.grows and any(loop.note_read(self, index) for loop in reversed(self._appending_loops())):
-            return self.parts[-1]
+            found = self.parts[-1]
+            if isinstance(found, PartedList) and found.region is self.region:
+                found.sample_of = self
+            return found
         if self.becomes_rows(index):
             return self[index]
         with self._or_open():
@@ -332,15 +336,22 @@ class GrowingList(PartedList, MutableSequence[Any]):
         """Convert the list to an array for a dynamic index, if it holds numbers and that pays; True if it was
         converted.
         """
-        if (
-            self.has_rows
-            or not is_dynamic_integer(index)
-            or numbers_in(self.parts) is None
-            or not pays(self.trace, index)
-        ):
+        if self.has_rows or not is_dynamic_integer(index) or not pays(self.trace, index):
+            return False
+        check_lengths(self.parts)
+        if numbers_in(self.parts) is None:
             return False
         become_rows(self)
         return True
+
+    def _check_sample(self, index: Any) -> None:
+        """Make rows of the list of lists that this one is any item of, before a store: no loop that appends to it could
+        be compiled then.
+        """
+        holder = self.sample_of
+        if holder is not None and holder.grows and is_dynamic_integer(index) and numbers_in(holder.parts) is not None:
+            holder.grows = False
+            become_rows(holder)
 
     def _changed(self) -> list[Any]:
         """The items as Python objects, before some of them are replaced."""
@@ -373,6 +384,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
             open_lists.put(self, index, value)
             return
         with at_user_line():
+            self._check_sample(index)
             if not self.becomes_rows(index) and isinstance(index, Traced) and index._known() is not None:
                 index = index.__index__()
             rows = self.rows

@@ -371,6 +371,8 @@ class PartedList:
         self.leaf_type: LeafType | None = None
         self.owner: PartedList | None = None
         self.number: Any = None
+        self.sample_of: PartedList | None = None  # the list that a loop may append to, and of which it takes any item
+        self.sizes: frozenset[str] = frozenset()  # the arguments that say how long it is
         self.site = ""  # the expression that creates it
         self.inner_sites: frozenset[str] = frozenset()  # those that create lists which have become its rows
         self.is_row = False  # whether it is an item of another list, of which its columns are views

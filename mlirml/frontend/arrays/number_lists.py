@@ -91,6 +91,15 @@ def is_number(item: Any) -> bool:
     return isinstance(item, Traced) and item._scalar
 
 
+def check_lengths(items: Sequence[Any]) -> None:
+    """Refuse lists as long as an argument says, `[0] * n`, as rows of an array: the argument becomes static."""
+    sizes = [item.sizes for item in items if isinstance(item, PartedList)]
+    if items and len(sizes) == len(items) and all(sizes):
+        error = UnsupportedSyntaxError("a list of lists of which a number of the program says how long they are")
+        error.sizes, error.subject = frozenset().union(*sizes), "the length of a list"
+        raise error
+
+
 def become_rows(growing: PartedList) -> None:
     """Make an array of a list of numbers, before the enclosing loops and branches that it is defined outside of."""
     whole = growing.whole
@@ -239,11 +248,13 @@ def _check_unnamed(growing: PartedList) -> None:
 
 
 def _shape_of(growing: PartedList) -> tuple[tuple[int, ...], LeafType] | None:
-    """The shape and the type of a list of numbers."""
+    """The shape and the type of a list of numbers; None if the data decide how many there are."""
     rows = growing.rows
     if rows is None:
         return numbers_in(growing.parts)
-    return (rows.columns[0].shape, rows.growth.leaf_types[0]) if is_numeric(rows) else None
+    if rows.counter is not None or not is_numeric(rows):
+        return None
+    return rows.columns[0].shape, rows.growth.leaf_types[0]
 
 
 def _fit(growing: PartedList, rows: Rows, other: LeafType) -> Any:

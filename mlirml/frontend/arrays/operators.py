@@ -43,12 +43,20 @@ def install_operators(cls: type, operate: Operate, operate_in_place: OperateInPl
     def in_place(ufunc: np.ufunc) -> Callable[..., Any]:
         return lambda self, other: operate_in_place(self, ufunc, other)
 
+    def compared(ufunc: np.ufunc) -> Callable[..., Any]:
+        def compare(self: Any, other: Any) -> Any:
+            if (other is None or isinstance(other, (str, bytes))) and getattr(self, "shape", None) == ():
+                return ufunc is np.not_equal  # a number is neither
+            return operate(self, ufunc, (self, other))
+
+        return compare
+
     for name, ufunc in BINARY.items():
         setattr(cls, f"__{name}__", forward(ufunc))
         setattr(cls, f"__r{name}__", reflected(ufunc))
         setattr(cls, f"__i{name}__", in_place(ufunc))
     for name, ufunc in ONE_WAY.items():
-        setattr(cls, f"__{name}__", forward(ufunc))
+        setattr(cls, f"__{name}__", compared(ufunc) if name in ("eq", "ne") else forward(ufunc))
     setattr(cls, "__mul__", multiply)  # noqa: B010
     setattr(cls, "__rmul__", reflected_multiply)  # noqa: B010
     setattr(cls, "__divmod__", _divmod)  # noqa: B010  (mypy knows no such method)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlirml.core.number_lists import NumberList
+from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.arrays.carry import LeafType
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.list_parts import number_rows
@@ -63,6 +64,11 @@ class ArgumentLists:
             rows = value.rows
             if rows is not None and rows.columns[0]._cell is given.array._cell:
                 return given
+        elif value.is_counted:
+            raise UnsupportedSyntaxError(
+                "a list among the arguments gets other items as often as the data say",
+                help="append to a new list, and return that",
+            )
         elif given is not None and not value.whole.changed:
             return [self.plain(item) for item in given]
         return [self.plain(item) for item in value.items()]

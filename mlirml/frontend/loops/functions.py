@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import cmath
+import importlib
 import inspect
 import itertools
 import math
@@ -29,13 +30,15 @@ from mlirml.frontend.arrays.optional import given
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.loops.heaps import written_in_python
+from mlirml.frontend.loops.integer_functions import comb, factorial, perm, power_modulo
 from mlirml.frontend.loops.iterators import following, makes_iterators
 from mlirml.frontend.loops.list_hooks import unchanged
-from mlirml.frontend.loops.modular_powers import power_modulo
 from mlirml.frontend.loops.orders import extreme_by_key, sorted_by_key
 from mlirml.frontend.loops.ranges import (
+    CHOICES,
     Items,
     TracedRange,
+    traced_choices,
     traced_enumerate,
     traced_map,
     traced_ndenumerate,
@@ -387,6 +390,52 @@ def _isqrt(trace: Trace, x: Any) -> Any:
     return python_number(trace, root + (number - root * root > 2 * root), _I64)
 
 
+def _of_integers(function: Callable[..., Any]) -> _Function:
+    """A function that is written in Python, of integers."""
+
+    def call(trace: Trace, *args: Any) -> Any:
+        for x in args:
+            if not (x.dtype.kind in "iub" if isinstance(x, Traced) else hasattr(x, "__index__")):
+                got = x._describe() if isinstance(x, Traced) else repr(x)
+                raise DTypeError(
+                    f"`math.{function.__name__}` takes integers, got {got}", help="convert it with `int(x)`"
+                )
+        numbers = [python_number(trace, x, _I64) for x in args]
+        return retarget(function, trace, trace._loops_memo)(*numbers)
+
+    return call
+
+
+def _special(name: str) -> _Function:
+    """A function of `math` that is one of `mlirml.special`, which is written in NumPy, above this module."""
+    return lambda trace, x: _math(getattr(importlib.import_module("mlirml.special"), name))(trace, x)
+
+
+def _ldexp(trace: Trace, x: Any, exponent: Any) -> Any:
+    return python_number(trace, np.ldexp(python_number(trace, x, _F64), exponent), _F64)
+
+
+def _modf(trace: Trace, x: Any) -> Any:
+    return tuple(python_number(trace, part, _F64) for part in np.modf(python_number(trace, x, _F64)))
+
+
+def _frexp(trace: Trace, x: Any) -> Any:
+    mantissa, exponent = np.frexp(python_number(trace, x, _F64))
+    return python_number(trace, mantissa, _F64), python_number(trace, exponent, _I64)
+
+
+def _choices(function: Any, trace: Trace, items: Any, r: Any = None) -> Any:
+    return traced_choices(trace, function, items, r)
+
+
+def _int(trace: Trace, x: Any, *base: Any) -> Any:
+    if not base:
+        return python_number(trace, x, _I64)
+    if isinstance(x, Traced):
+        raise DTypeError(f"`int()` with a base takes a text, got {x._describe()}")
+    return int(x, base[0].__index__())
+
+
 def _whole(trace: Trace, x: Any) -> Any:
     """`math.floor` and the like of an integer."""
     return python_number(trace, x, _I64)
@@ -451,7 +500,7 @@ def _fabs(trace: Trace, x: Any) -> Any:
 
 _SAME = (
     "sqrt", "exp", "expm1", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "fmod", "copysign",
-    "degrees", "radians", "exp2", "cbrt", "ldexp",
+    "degrees", "radians", "exp2", "cbrt",
 )  # fmt: skip
 _INVERSE = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "asinh": np.arcsinh,
@@ -468,10 +517,11 @@ _OWN: dict[Any, _Function] = {
     itertools.pairwise: lambda trace, iterable: traced_pairwise(iterable),
     itertools.product: lambda trace, *parts, **options: traced_product(*parts, **options),
     itertools.repeat: traced_repeat,
+    **{function: partial(_choices, function) for function in CHOICES},
     np.ndindex: lambda trace, *shape: traced_ndindex(*shape),
     np.ndenumerate: lambda trace, array: traced_ndenumerate(array),
     builtins.reversed: lambda trace, iterable: traced_reversed(iterable),
-    builtins.int: lambda trace, x: python_number(trace, x, _I64),
+    builtins.int: _int,
     builtins.float: lambda trace, x: python_number(trace, x, _F64),
     builtins.bool: lambda trace, x: python_number(trace, x, _BOOL),
     builtins.complex: _complex,
@@ -497,6 +547,14 @@ _OWN: dict[Any, _Function] = {
     math.lcm: _whole_numbers(np.lcm),
     math.isclose: _isclose,
     math.isqrt: _isqrt,
+    math.factorial: _of_integers(factorial),
+    math.comb: _of_integers(comb),
+    math.perm: lambda trace, n, k=None: _of_integers(perm)(trace, n, n if k is None else k),
+    math.gamma: _special("gamma"),
+    math.lgamma: _special("gammaln"),
+    math.ldexp: _ldexp,
+    math.modf: _modf,
+    math.frexp: _frexp,
     math.log: _log,
     cmath.log: _complex_log,
     math.fabs: _fabs,
@@ -521,7 +579,7 @@ _OWN: dict[Any, _Function] = {
 
 _ALWAYS = (
     builtins.enumerate, builtins.zip, builtins.map, builtins.reversed, itertools.product, itertools.repeat,
-    np.ndindex, np.ndenumerate, math.dist, builtins.next,
+    np.ndindex, np.ndenumerate, math.dist, builtins.next, *CHOICES,
 )  # fmt: skip
 _OF_LISTS = (
     builtins.len, builtins.sum, builtins.max, builtins.min, builtins.sorted, builtins.any, builtins.all, builtins.list,

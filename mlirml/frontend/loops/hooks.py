@@ -33,10 +33,11 @@ from mlirml.frontend.loops.list_hooks import ListHooks, Part, nothing, unchanged
 from mlirml.frontend.loops.membership import contains
 from mlirml.frontend.loops.narrowing import is_same, narrowed, truth_of
 from mlirml.frontend.loops.orders import compared, have_items_of_program
-from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, lists_in, numbered
+from mlirml.frontend.loops.ranges import ENDLESS, Items, Parallel, TracedRange, lists_in, numbered
 from mlirml.frontend.loops.real_arrays import check_target, is_real
-from mlirml.frontend.loops.variables import Variables, is_number, value_of_type
+from mlirml.frontend.loops.variables import UNBOUND, Variables, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
+from mlirml.frontend.source.unbound import name_of
 from mlirml.frontend.tracing.affine import Condition, value_in
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text import control
@@ -141,6 +142,11 @@ class Hooks(ListHooks):
                 except CaptureError as error:
                     if self._is_peeled(loop, error):
                         return True
+                except NameError as error:  # of a variable that the first iteration assigns
+                    name = name_of(error)
+                    if not loop.peels or name is None or name not in own or loop.variables.get(name) is not UNBOUND:
+                        raise
+                    return True
                 why = loop.info.differ
         if item is not None:
             iterable = Items(iterable, item)
@@ -161,7 +167,7 @@ class Hooks(ListHooks):
         if loop.count is None and around:  # the bounds become constant if the enclosing loops are unrolled
             error.roots = around
             raise error
-        if loop.count is None or loop.count > UNROLLED:
+        if loop.count is None or UNROLLED < loop.count < ENDLESS - 1:
             error.sizes |= loop.argument_sizes()
             raise self._stays(error, loop.count) from None
         loop.info.differ = error.message
@@ -213,21 +219,30 @@ class Hooks(ListHooks):
     ) -> None:
         """Unroll a loop, with a constant item in each iteration."""
         variables, copies = Variables(body), self.copies
-        self.copies *= max(len(iterable), 1) if isinstance(iterable, Sized) else 1
+        is_long = isinstance(iterable, Sized) and len(iterable) < ENDLESS - 1
+        self.copies *= max(len(iterable), 1) if is_long else 1  # else it ends by a `break`
         try:
             self._check_copies()
             self._in_turn(iterable, body, variables, own, head, after, changed, stop)
         finally:
             self.copies = copies
 
-    def _check_copies(self) -> None:
-        if self.copies > MOST_UNROLLED:
+    def _check_copies(self, further: int = 1) -> None:
+        if self.copies * further > MOST_UNROLLED:
             with at_user_line():
                 raise UnsupportedSyntaxError(
-                    f"loops that have to be unrolled would make {self.copies:,} copies of what is in them, "
+                    f"loops that have to be unrolled would make {self.copies * further:,} copies of what is in them, "
                     f"and the most are {MOST_UNROLLED:,}",
                     notes=tuple(f"{place}: {why}" for place, why in self._trace.unrolled.items()),
                     help="keep numbers in arrays, `np.zeros(n)`, and index them with loop variables",
+                )
+
+    def _check_end(self, is_near: bool) -> None:
+        if not is_near:
+            with at_user_line():
+                raise UnsupportedSyntaxError(
+                    f"the data decide when a loop over an iterator ends, of which up to {UNROLLED} items are taken",
+                    help="loop over a `range` or `itertools.count()`, and end that by a `break`",
                 )
 
     def _in_turn(
@@ -241,11 +256,14 @@ class Hooks(ListHooks):
         changed: Names,
         stop: str,
     ) -> None:
-        for item in iterable:
+        is_sized = isinstance(iterable, Sized) and len(iterable) < ENDLESS - 1
+        for number, item in enumerate(iterable, 1):
+            self._check_copies(1 if is_sized else number)
             flag = self.truth(variables.get(stop)) if stop else False
             if flag is True:
                 break
             if isinstance(flag, Value):
+                self._check_end(is_sized or number <= UNROLLED)
                 going_on, later = self.not_(variables.get(stop)), sorted({*head, *after, stop})
                 self.if_(going_on, Iteration(body, item), nothing, own, (), later, changed, ())
             else:
@@ -300,6 +318,12 @@ class Hooks(ListHooks):
         truth = self.truth(test)
         if not isinstance(truth, Value):
             (then if truth else other)()
+            return
+        integers = self._trace.integers
+        in_itself = isinstance(then, Part) and self._trace.nested.get(then.__code__, 0)  # recursion would unfold
+        known = None if in_itself else integers.decided(integers.condition(truth))
+        if known is not None:
+            (then if known else other)()
             return
         with at_user_line():
             own = sorted({*first, *second})

@@ -69,7 +69,9 @@ class ListHooks:
         is_count = isinstance(count, Traced) and count._scalar and not count.shape and count.dtype.kind in "iu"
         if not is_count or count._known() is not None or not is_number(value):
             return items * count if grows is None else self.growing(items * count, grows)
-        return self.listed(traced_range(count), lambda _: value)  # type: ignore[arg-type]
+        found = self.listed(traced_range(count), lambda _: value)  # type: ignore[arg-type]
+        found.sizes = count._sizes()
+        return found
 
     def _new_list(self, items: Any, grows: bool) -> GrowingList:
         """A list that is created here: one with room for any number of items, if it has to be."""

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
 
 
+ENDLESS = 1 << 62
+"""The trip count of a loop over `itertools.count()`."""
+
+
 @dataclass(frozen=True)
 class TracedRange:
     """A `range` with a dynamic bound. The step is constant."""
@@ -139,6 +143,9 @@ def numbered(iterable: Any) -> tuple[Any, Callable[[Any], Any] | None]:
 
     if isinstance(iterable, Items):
         return iterable.numbers, iterable.item
+    if type(iterable) is itertools.count:
+        start, step = (*iterable.__reduce__()[1], 1)[:2]
+        return range(ENDLESS), lambda number: start + number * step
     if type(iterable) in (list, tuple) and len(iterable) > MOST_COPIES and numbers_in(iterable) is not None:
         trace = current_trace()
         assert trace is not None
@@ -233,6 +240,41 @@ def traced_product(*parts: Any, repeat: int = 1) -> Any:
     return Items(range(count) if type(count) is int else traced_range(count), item)
 
 
+CHOICES: dict[Any, Callable[[int, int], int]] = {
+    itertools.combinations: math.comb,
+    itertools.permutations: math.perm,
+    itertools.combinations_with_replacement: lambda n, r: math.comb(max(n + r - 1, 0), r),
+}
+_MOST_POSITIONS = 1 << 23
+
+
+def traced_choices(trace: Trace, function: Any, items: Any, r: Any = None) -> Any:
+    """`itertools.combinations` and its like: a loop over a table of positions, if there are many."""
+    if isinstance(items, Iterator):
+        items = list(items)
+    n = len(items)
+    size = n if r is None else r.__index__()
+    count = CHOICES[function](n, size)
+    if count <= MOST_COPIES:
+        return function(items, size)
+    if count * size > _MOST_POSITIONS:
+        raise UnsupportedSyntaxError(
+            f"`itertools.{function.__name__}` of {n} items, of which there are {count:,}",
+            help="write loops over the positions",
+        )
+    positions = itertools.chain.from_iterable(function(range(n), size))
+    table = trace.known(np.fromiter(positions, np.min_scalar_type(n), count * size).reshape(count, size))
+
+    def pick(position: Any) -> Any:
+        position = trace.hooks.function(int)(position)
+        return _item(items, position) if isinstance(items, (Items, range)) else trace.hooks.item(items, position)
+
+    def item(number: Any) -> tuple[Any, ...]:
+        return tuple(pick(table[number, k]) for k in range(size))
+
+    return Items(range(count), item)
+
+
 def traced_pairwise(iterable: Any) -> Any:
     """`itertools.pairwise` of a range, a list or a traced array."""
     count = _count(iterable)
@@ -277,8 +319,11 @@ def traced_reversed(iterable: Any) -> Any:
     count = _count(iterable)
     if isinstance(count, range):
         return Items(count[::-1], lambda number: _item(iterable, number))
-    if isinstance(iterable, TracedRange) and iterable.step == 1:
-        return TracedRange(iterable.stop - 1, iterable.start - 1, -1)
+    if isinstance(iterable, TracedRange):
+        start, step = iterable.start, iterable.step
+        count = (iterable.stop - start + step - (1 if step > 0 else -1)) // step
+        last = iterable.stop - step if abs(step) == 1 else start + (count - 1) * step
+        return TracedRange(last, start - (1 if step > 0 else -1), -step)
     if count is not None:
         return Items(count, lambda number: _item(iterable, count.stop - 1 - number), (iterable,))
     return reversed(iterable)

@@ -43,6 +43,9 @@ TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
 
 _CALL = re.compile(r"`(?:c?math\.|np\.(?=float|int|uint|complex))?(\w+)\(\)`")
 _NUMPY_CALL = re.compile(r"`(?:np|numpy)\.\w+\(\)`")
+_CHOICES = frozenset(["combinations", "permutations", "combinations_with_replacement"])
+_OF_ITEMS = re.compile(r"`(list|tuple|sum|min|max|any|all|sorted|type\(\w+\))\(\)`")
+_NUMBERS = ("`int()`", "`float()`", "`complex()`")
 _KINDS = re.compile(r"(float|u?int|complex)\d*")
 FRONTENDS = ("auto", "trace", "loops")
 _DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
@@ -152,7 +155,8 @@ def is_of_calls(error: CaptureError) -> bool:
     of_numbers = called is not None and bool(
         _KINDS.fullmatch(called[1]) or called[1] == "round" or hasattr(math, called[1])
     )
-    return of_numbers or error.subject == STORE
+    in_calls = error.conversion in _NUMBERS and _OF_ITEMS.fullmatch(error.subject) is not None
+    return of_numbers or in_calls or error.subject == STORE
 
 
 def says_more(error: CaptureError, other: CaptureError) -> bool:
@@ -237,6 +241,8 @@ def _has_own(function: types.FunctionType) -> bool:
         return True
     if _has_own_identity(function):
         return True
+    if any(not _CHOICES.isdisjoint(code.co_names) for code in _codes(function.__code__)) and source_of(function):
+        return True  # functions of C, which take no number of the program
     if not any("range" in c.co_names or _has_while(c) for c in _codes(function.__code__)):
         return False
     source = source_of(function)

@@ -13,13 +13,18 @@ from mlirml.frontend.source.jumps import RESULT
 _NAME = re.compile(r"variable '([^']+)'")
 
 
+def name_of(error: NameError) -> str | None:
+    """The variable that has no value."""
+    named = _NAME.search(str(error))
+    return getattr(error, "name", None) or (named[1] if named else None)
+
+
 def in_user_words(error: NameError, reasons: Mapping[str, Any]) -> UnassignedNameError | None:
     """The error for a local variable without a value; None for any other name."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    named = _NAME.search(str(error))
-    name = getattr(error, "name", None) or (named[1] if named else None)
+    name = name_of(error)
     if traceback is None or name is None or is_internal(traceback.tb_frame):
         return None
     code = traceback.tb_frame.f_code

@@ -178,6 +178,14 @@ class Integers:
         value = x if isinstance(x, Value) else value_in(x)
         return Condition() if value is None else self.conditions.get(value.name, Condition())
 
+    def decided(self, condition: Condition) -> bool | None:
+        """True or False for a condition that the ranges of its integers decide, None for any other."""
+
+        def excluded(forms: Sequence[Linear]) -> bool:
+            return any((greatest := self.limits(form)[1]) is not None and greatest < 0 for form in forms)
+
+        return False if excluded(condition.true) else True if excluded(condition.false) else None
+
     # Values of branches and loops.
 
     def mark(self) -> int:

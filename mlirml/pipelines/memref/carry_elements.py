@@ -155,7 +155,7 @@ def build(loop: mlir.Operation, found: Match) -> None:
         with end.location:
             ends = [*end.operands, found.value]
             emit.create("scf.yield", [values.get(value, value) for value in ends])
-    replace_op(loop, *new.results)
+    replace_op(loop, *list(new.results)[: len(loop.results)])
 
 
 def first_element(load: mlir.Operation, lower: mlir.Value, upper: mlir.Value, loop: mlir.Operation) -> mlir.Value:

@@ -157,3 +157,39 @@ def then_static(x: Any, k: int) -> Any:
 
 def test_a_check_beside_an_argument_that_has_to_be_static() -> None:
     np.testing.assert_allclose(ml.compile(then_static)(X, 2), then_static(X, 2))
+
+
+def summed_columns(x: Any, f: float) -> Any:
+    for i in range(x.shape[1]):
+        if i == 0:
+            total = f * x[:, i]
+        else:
+            total += f * x[:, i]
+    return total
+
+
+def least_so_far(x: Any) -> Any:
+    out = np.zeros_like(x)
+    for i in range(len(x)):
+        for j in range(3):
+            least = x[i] if i + j == 0 else min(least, x[i] + j)  # noqa: F821
+            out[i] += least
+    return out
+
+
+def of_the_first_only(x: Any) -> Any:
+    out = np.zeros_like(x)
+    for i in range(len(x)):
+        if x[i] > 100:
+            first = x[i]
+        out[i] = first
+    return out
+
+
+def test_what_the_first_iteration_assigns() -> None:
+    x = np.random.default_rng(2).random((4, 9))
+    np.testing.assert_allclose(ml.compile(summed_columns)(x, 2.0), summed_columns(x, 2.0))
+    np.testing.assert_allclose(ml.compile(summed_columns)(x[:, :2].copy(), 2.0), summed_columns(x[:, :2], 2.0))
+    np.testing.assert_allclose(ml.compile(least_so_far)(X), least_so_far(X))
+    with pytest.raises(UnboundLocalError, match="`first`"):
+        ml.compile(of_the_first_only)(X)

@@ -356,3 +356,52 @@ def test_many_lists_have_less_room_each_and_grow() -> None:
 
     a = np.arange(1200) % 1000
     assert ml.compile(longest)(a, 2048) == (1202, 199, 1202)
+
+
+def filled_table(x: Array, n: int, m: int) -> Any:
+    table = [[0] * m for _ in range(n)]
+    for i in range(n):
+        for j in range(m):
+            s = 0
+            for k in range(len(x)):
+                if i + j * x[k] < 10:
+                    s += x[k] / (1 + i)
+            table[i][j] = s
+    return table
+
+
+def table_of_data(x: Array) -> Any:
+    table = [[0] * x[0] for _ in range(3)]
+    for i in range(60):
+        table[i % 3][i % x[0]] += i
+    return table
+
+
+def test_rows_as_long_as_an_argument_or_the_data_say() -> None:
+    x = np.linspace(0, 5, 30)
+    for n, m in ((80, 70), (70, 9)):
+        found, expected = ml.compile(filled_table)(x, n, m), filled_table(x, n, m)
+        assert [len(row) for row in found] == [len(row) for row in expected]
+        np.testing.assert_allclose(found, expected)
+    check(table_of_data, np.array([7]))
+    check(table_of_data, np.array([13]))
+
+
+def relaxed(u: Any) -> None:
+    for i in range(1, len(u) - 1):
+        for j in range(1, len(u[0]) - 1):
+            u[i][j] = (u[i + 1][j] + u[i - 1][j]) * 0.5 + (u[i][j + 1] + u[i][j - 1]) * 0.25
+
+
+def grid_of_a_function(n: int, steps: int) -> Any:
+    u = [[0] * n for _ in range(n)]
+    u[0] = [1] * n
+    for _ in range(steps):
+        relaxed(u)
+    return u
+
+
+def test_a_table_that_a_function_changes_in_a_loop_stays_one_loop() -> None:
+    compiled = ml.compile(grid_of_a_function)
+    np.testing.assert_allclose(compiled(20, 30), grid_of_a_function(20, 30), rtol=1e-12)
+    assert "unrolled" not in compiled.explain()

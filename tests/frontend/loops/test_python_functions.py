@@ -294,3 +294,86 @@ def test_numbers_of_arrays_become_python_s():
             check(function, x)
     assert ml.compile(lambda x: x.tolist())(np.array([True, False])) == [True, False]
     assert ml.compile(ml.grad(lambda x: x.item() ** 2))(np.array([3.0])) == 6
+
+
+def test_functions_of_whole_numbers():
+    def counts(xs):
+        total = 0
+        for x in xs:
+            total += math.factorial(x % 13) - math.comb(int(x) % 60, 29) + math.perm(x % 15, 3) * 2 + math.perm(x % 6)
+        return (
+            total,
+            math.factorial(20 + 0 * int(xs[0])),
+            math.comb(int(xs[0]) % 7, 9),
+            math.comb(62 + 0 * int(xs[1]), 31),
+        )
+
+    check(counts, N)
+    with pytest.raises(ValueError, match="not defined for negative values"):
+        ml.compile(lambda n: math.factorial(n))(-3)
+    with pytest.raises(ml.errors.DTypeError, match="takes integers"):
+        ml.compile(lambda x: math.factorial(x), frontend="loops")(2.5)
+
+
+def test_functions_that_give_several_numbers_and_the_gamma_function():
+    def parts(xs):
+        total, count = 0.0, 0
+        for x in xs:
+            fraction, whole = math.modf(x)
+            mantissa, exponent = math.frexp(x)
+            total += 2 * fraction + whole + 3 * mantissa + math.ldexp(x, exponent % 5)
+            count += exponent
+        return total, count, math.gamma(xs[0]), math.lgamma(xs[2]), math.lgamma(xs[1] - 0.5)
+
+    check(parts, V * 1.25, exact=False)
+
+
+def test_comparisons_of_numbers_with_none_and_texts():
+    def shifted(x, y):
+        if y == None:  # noqa: E711
+            return x
+        return x + y if None != y else 0.0  # noqa: E711, SIM300
+
+    def both(x):
+        count = 0
+        for v in x:
+            if v == None:  # noqa: E711
+                count += 1
+            if v != "a":
+                count += 2
+        return shifted(x[0], None), shifted(x[0], x[1]), count, x[0] == "b"
+
+    check(both, V)
+    assert ml.compile(shifted)(2.0, None) == 2.0 and ml.compile(shifted)(2.0, 1.0) == 3.0
+
+
+def test_functions_that_python_calls_for_items():
+    def converted(items, x):
+        return list(map(int, items)), sum(map(int, items)), type(x)(2 * x), tuple(map(float, items)), sorted(items)
+
+    found = ml.compile(converted)([2.5, 1.5], 3.25)
+    assert found == ([2, 1], 3, 6.5, (2.5, 1.5), [1.5, 2.5])
+    assert ml.compile(lambda x, base: int(x, base))("12", 8) == 10
+    with pytest.raises(ml.errors.DTypeError, match="with a base takes a text"):
+        ml.compile(lambda x: int(x, 8), frontend="loops")(12)
+
+
+def test_ranges_with_steps_are_reversed():
+    def down_and_up(x, n):
+        found, total = [], 0.0
+        for i in reversed(range(n, -1, -1)):
+            total = 0.5 * total + x[i]
+        for i in reversed(range(n, 0, -2)):
+            total = 0.5 * total - x[i]
+        for i in reversed(range(1, n, 3)):
+            total = 0.5 * total + 2 * x[i]
+        for i in reversed(range(n)):
+            found.append(i)
+        return total, found
+
+    compiled = ml.compile(down_and_up)
+    for n in range(5):
+        total, found = compiled(V, n)
+        expected, items = down_and_up(V, n)
+        assert found == items and abs(total - expected) < 1e-14
+    assert ml.compile(down_and_up)(V, -4) == (0.0, [])

@@ -132,14 +132,61 @@ def test_items_stored_into_containers_reach_the_caller() -> None:
     check(update, {"mean": X, "steps": Y}, [X, Y], X)
 
 
-@pytest.mark.parametrize("change", [lambda t: t.append(t[0]), lambda t: t.pop(), lambda t: t.clear()])
-def test_containers_keep_their_length(change: Any) -> None:
-    def f(t: list[Any]) -> Any:
+CHANGES = [
+    lambda t: t.append(t[0]), lambda t: t.pop(), lambda t: t.clear(), lambda t: t.insert(0, t[1] * 2),
+    lambda t: t.extend([t[0].sum(), 2.5]), lambda t: t.__delitem__(0), lambda t: t.reverse(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_lists_get_other_items(change: Any) -> None:
+    def f(t: list[Any], nested: Any) -> Any:
         change(t)
+        change(nested["of"][0])
         return X
 
+    check(f, [X, Y], {"of": ([Y, X],)})
+
+
+def test_items_that_stay_are_the_same_objects() -> None:
+    compiled = ml.compile(lambda t: t.append(t[0] * 2))
+    for _ in range(2):
+        given = [X, Y]
+        compiled(given)
+        assert given[0] is X and given[1] is Y and np.array_equal(given[2], X * 2)
+
+
+def test_dicts_get_other_items() -> None:
+    def update(state: dict[str, Any], x: Any) -> Any:
+        state["new"] = state.pop("old") + x
+        state["steps"] += 1
+        return state.popitem()[1]
+
+    check(update, {"old": X, "steps": 3, "last": Y}, X)
+
+
+def test_containers_that_do_not_get_other_items() -> None:
+    def grow(one: list[Any], other: list[Any]) -> None:
+        one.append(1.0)
+
+    def grow_rows(rows: list[Any]) -> None:
+        rows.append([1.0])
+
+    def fail(items: list[Any], x: Any) -> None:
+        items.append(x)
+        if x < 0:
+            raise ValueError("negative")
+
+    shared: list[Any] = []
+    with pytest.raises(ArgumentError, match="passed twice"):
+        ml.compile(grow)(shared, shared)
     with pytest.raises(ml.errors.CaptureError, match="other items after the call than before"):
-        ml.compile(f)([X, Y])
+        ml.compile(grow_rows)([[1.0]])
+    with pytest.raises(ValueError, match="negative"):
+        ml.compile(fail)(shared, -1.0)
+    assert shared == []
+    ml.compile(grow)(shared, [])
+    assert shared == [1.0]
 
 
 @pytest.mark.parametrize("leaf", ["a string", b"bytes", {1, 2}, object(), range(3)])

@@ -54,3 +54,16 @@ def test_the_element_before_is_not_read_again() -> None:
         text = ml.compile(averaged).ir("schedule", np.ones((9, 9)), 4, 1, 9)
     loads = [line for line in text[text.index("iter_args") :].splitlines() if "memref.load" in line]
     assert sum("9x9xf64" in line for line in loads) == 2
+
+
+def test_loops_that_carry_numbers_already() -> None:
+    def walk(a: Any, last: int) -> float:
+        t = 0.5
+        for j in range(1, last):
+            a[j] = a[j - 1] * 0.5 + np.sqrt(t)
+            t += 0.25
+        return t
+
+    expected, found = np.ones(9), np.ones(9)
+    assert ml.compile(walk)(found, 9) == walk(expected, 9)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)

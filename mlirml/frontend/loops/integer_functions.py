@@ -1,4 +1,4 @@
-"""`pow` with three arguments in Python, which is captured as a function of the user's is."""
+"""Functions of Python's integers, in Python, which are captured: `pow` of three, `math.factorial` and its like."""
 
 from __future__ import annotations
 
@@ -44,3 +44,31 @@ def _product(x: Any, y: Any, size: Any) -> Any:
         x = x - (size - x) if x >= size - x else x + x
         y = y // 2
     return total
+
+
+def factorial(n: Any) -> Any:
+    if n < 0:
+        raise ValueError("factorial() not defined for negative values")
+    found = 1
+    for i in range(2, n + 1):
+        found = found * i
+    return found
+
+
+def perm(n: Any, k: Any) -> Any:
+    if n < 0 or k < 0:
+        raise ValueError("perm() takes no negative integers")
+    found = 1
+    for i in range(k):
+        found = found * (n - i)
+    return found
+
+
+def comb(n: Any, k: Any) -> Any:
+    if n < 0 or k < 0:
+        raise ValueError("comb() takes no negative integers")
+    found = 1
+    for i in range(min(k, max(n - k, 0))):
+        # `found * (n - i)` may have more than 64 bits where the quotient has not.
+        found = found // (i + 1) * (n - i) + found % (i + 1) * (n - i) // (i + 1)
+    return found if k <= n else 0
