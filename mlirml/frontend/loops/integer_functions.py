@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+_LARGEST = (1 << 63) - 1
+
 
 def power_modulo(base: Any, exponent: Any, modulus: Any) -> Any:
     if modulus == 0:
@@ -49,6 +51,8 @@ def _product(x: Any, y: Any, size: Any) -> Any:
 def factorial(n: Any) -> Any:
     if n < 0:
         raise ValueError("factorial() not defined for negative values")
+    if n > 20:
+        raise OverflowError("factorial() of more than 20 has more than 64 bits")
     found = 1
     for i in range(2, n + 1):
         found = found * i
@@ -59,9 +63,11 @@ def perm(n: Any, k: Any) -> Any:
     if n < 0 or k < 0:
         raise ValueError("perm() takes no negative integers")
     found = 1
-    for i in range(k):
+    for i in range(k if k <= n else 0):
+        if found > _LARGEST // (n - i):
+            raise OverflowError("perm() has more than 64 bits")
         found = found * (n - i)
-    return found
+    return found if k <= n else 0
 
 
 def comb(n: Any, k: Any) -> Any:
@@ -70,5 +76,8 @@ def comb(n: Any, k: Any) -> Any:
     found = 1
     for i in range(min(k, max(n - k, 0))):
         # `found * (n - i)` may have more than 64 bits where the quotient has not.
-        found = found // (i + 1) * (n - i) + found % (i + 1) * (n - i) // (i + 1)
+        whole, rest = found // (i + 1), found % (i + 1) * (n - i) // (i + 1)
+        if whole > (_LARGEST - rest) // (n - i):
+            raise OverflowError("comb() has more than 64 bits")
+        found = whole * (n - i) + rest
     return found if k <= n else 0

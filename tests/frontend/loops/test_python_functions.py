@@ -377,3 +377,27 @@ def test_ranges_with_steps_are_reversed():
         expected, items = down_and_up(V, n)
         assert found == items and abs(total - expected) < 1e-14
     assert ml.compile(down_and_up)(V, -4) == (0.0, [])
+
+
+@pytest.mark.parametrize("function", [math.perm, math.comb])
+def test_numbers_of_choices_are_right_or_too_large_for_64_bits(function):
+    def choices(n, k):
+        return function(n, k)
+
+    compiled = ml.compile(choices)
+    for n in (0, 1, 5, 19, 20, 21, 61, 66, 67, 68, 70):
+        for k in (0, 1, 2, 7, 19, 20, 21, 33, 34, 71):
+            expected = function(n, k)
+            if expected < 1 << 63:
+                assert compiled(np.int64(n), np.int64(k)) == expected
+            else:
+                with pytest.raises(OverflowError, match="more than 64 bits"):
+                    compiled(np.int64(n), np.int64(k))
+
+
+def test_factorials_are_right_or_too_large_for_64_bits():
+    compiled = ml.compile(lambda n: math.factorial(n))
+    for n in (0, 1, 5, 20):
+        assert compiled(np.int64(n)) == math.factorial(n)
+    with pytest.raises(OverflowError, match="of more than 20"):
+        compiled(np.int64(21))
