@@ -400,7 +400,7 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
         if value.__name__.partition(".")[0] == "scipy":
             return _SciPy(value, trace, memo)
         return value if is_library(value.__name__) else _Module(value, trace, memo)
-    if isinstance(value, types.BuiltinFunctionType) and value.__module__ in _OF_NUMBERS:
+    if _is_of_numbers(value):
         return trace.handlers.of_numbers(trace, value)
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return retarget(value, trace, memo)
@@ -513,10 +513,17 @@ def _is_replaced(cell: types.CellType) -> bool:
     kinds = (types.FunctionType, types.MethodType, types.ModuleType, functools.partial)
     return (
         isinstance(value, kinds)
+        or _is_of_numbers(value)
+        or _creation_name(value) is not None
         or _random_name(value) is not None
         or _is_of_uarray(value)
         or scipy_functions.compiled_distribution(value) is not None
     )
+
+
+def _is_of_numbers(value: Any) -> bool:
+    """True for a function of `math` or `cmath`."""
+    return isinstance(value, types.BuiltinFunctionType) and value.__module__ in _OF_NUMBERS
 
 
 def _is_of_uarray(value: Any) -> bool:
