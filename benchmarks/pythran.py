@@ -56,6 +56,9 @@ OUTSIDE = {
     "test_xdoc",
 }
 """Modules about Pythran's own parts, the operating system or OpenMP."""
+UNSTABLE = {
+    "d2q9_nxnyns.0": "its arguments overlap, and rounding grows to infinity",
+}
 FOLDERS = ("cases", "euler", "rosetta", "scipy", "scikit-image", "pydata")
 
 Record = dict[str, Any]
@@ -112,7 +115,7 @@ def outcome(call: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             return call(), None
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # some tests are about `KeyboardInterrupt`
         return None, error
 
 
@@ -299,6 +302,9 @@ def serve(checkout: Path, name: str, skipped: set[str], pipe: Connection) -> Non
     with tempfile.TemporaryDirectory() as folder, ml.config.override(cache=False):
         for test, call in tests_of(checkout, name):
             if test in skipped:
+                continue
+            if test in UNSTABLE:
+                pipe.send({"test": test, "state": "skipped", "message": UNSTABLE[test]})
                 continue
             pipe.send({"begin": test})
             recorder = Recorder(Path(folder))
