@@ -329,8 +329,10 @@ def described(leaf: Any) -> str:
 
 def check_containers(call: Call, captured: Captured) -> None:
     """Refuse a list or dict that is passed twice to a function that stores into it: only one of both would change."""
-    changed = (one.holder(call.dynamic) for one in captured.contents)
-    holder = next((one for one in changed if is_held_twice(call.dynamic, one)), None)
+    holder = None
+    if captured.contents:
+        changed = (one.holder(call.dynamic) for one in captured.contents)
+        holder = next((one for one in changed if is_held_twice(call.dynamic, one)), None)
     if holder is None and captured.replaced:
         holder = shared_container(call.dynamic, captured.replaced)
     if holder is not None:
@@ -349,9 +351,10 @@ def store_items(call: Call, captured: Captured, results: Sequence[np.ndarray]) -
     if captured.replaced:
         places = zip(captured.replaced, captured.item_positions())
         store_leaves(call.dynamic, {number: captured.outputs[at].restored(results[at]) for number, at in places})
-    new = [captured.outputs[at].restored(results[at]) for at in captured.content_positions()]
-    for one in captured.contents:
-        one.store(call.dynamic, call.leaves, new)
+    if captured.contents:
+        new = [captured.outputs[at].restored(results[at]) for at in captured.content_positions()]
+        for one in captured.contents:
+            one.store(call.dynamic, call.leaves, new)
 
 
 def name_of_cell(function: Any, cell: Any) -> str | None:
