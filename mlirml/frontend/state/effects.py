@@ -72,9 +72,8 @@ class StateVariable:
             return holder.get(key, MISSING)
         return holder[key] if key < len(holder) else MISSING
 
-    def for_call(self) -> Any:
-        """The value for a call."""
-        return self.get()
+    for_call = get
+    """The value for a call."""
 
     def after_call(self, value: Any) -> None:
         """Assign the value after a call; None after one that failed."""
