@@ -114,7 +114,7 @@ class StateCalls:
             result = self._known(*args, **kwargs, **{STATE: items})
         except BaseException:
             for variable in self._variables:
-                variable.after_call(None)
+                variable.after_failure()
             raise
         if result is UNKNOWN:
             return UNKNOWN

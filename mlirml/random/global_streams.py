@@ -44,9 +44,13 @@ class _Stream(StateVariable):
 
     def after_call(self, value: Any) -> None:
         """Seed the generator if the program did so, by which later numbers of other programs are decided, too."""
-        self.holder[_DRAWN] = None
-        if value is not None and value[3]:
+        self.after_failure()
+        if value[3]:
             self.seed(int(value[0] ^ value[1]) + int(value[2]))
+
+    def after_failure(self) -> None:
+        """Draw another key for the next call."""
+        self.holder[_DRAWN] = None
 
 
 def _stream(path: str, draw: Callable[[], int], seed: Callable[[int], None]) -> _Stream:

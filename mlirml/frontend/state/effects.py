@@ -76,9 +76,12 @@ class StateVariable:
     """The value for a call."""
 
     def after_call(self, value: Any) -> None:
-        """Assign the value after a call; None after one that failed."""
-        if value is not None and value is not self.get():
+        """Assign the value after a call."""
+        if value is not self.get():
             self.set(value)
+
+    def after_failure(self) -> None:
+        """Forget what `for_call` has made for a call that failed."""
 
     def set(self, value: Any) -> None:
         """Assign a value; `MISSING` deletes it."""
