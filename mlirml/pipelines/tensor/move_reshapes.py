@@ -44,6 +44,9 @@ _FREE = (*TENSOR_VIEWS, "arith.constant", "tensor.empty")
 
 _SLICE_FIELDS = ("static_offsets", "static_sizes", "static_strides")
 
+_MOST_SLICES = 8
+"""The slices that are computed one by one: each is as much code, as with a row for each step of an unrolled loop."""
+
 Groups = list[list[int]]
 
 
@@ -156,6 +159,8 @@ def move_slice_before(op: mlir.Operation) -> mlir.Operation | None:
 def is_split(value: mlir.Value) -> bool:
     """True if slices that are no more than the whole are its only users, and are fused with theirs in turn."""
     count, users = 0, [use.owner.operation for use in value.uses]
+    if len(users) > _MOST_SLICES:
+        return False
     for user in users:
         if user.name != "tensor.extract_slice" or len(user.operands) > 1 or not user.results[0].type.has_static_shape:
             return False
