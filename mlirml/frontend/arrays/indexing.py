@@ -77,6 +77,8 @@ class UnknownLengthError(UnsupportedSyntaxError):
     """A slice of dynamic length, which the loop front end supports."""
 
 
+ENDLESS = 1 << 40
+"""A bound of slices after the end of any axis."""
 DYNAMIC = "__mlirml_varying__"
 """The attribute of array classes with dynamic lengths: their name in messages."""
 
@@ -87,10 +89,26 @@ def is_dynamic(x: Any) -> bool:
 
 
 def with_arrays(index: Any) -> Any:
-    """An index in which lists whose lengths the data decide are arrays of dynamic length."""
+    """An index in which lists whose lengths the data decide are arrays of dynamic length, and bounds are integers."""
     if type(index) is tuple:
         return tuple(map(with_arrays, index))
+    if type(index) is slice:
+        return _with_given_bounds(index)
     return index.array() if hasattr(type(index), "is_counted") and index.is_counted else index
+
+
+def _with_given_bounds(item: slice) -> slice:
+    """A slice whose bounds may be None depending on data, `x[: -n or None]`, with numbers for None."""
+    bounds = item.start, item.stop
+    if not any(hasattr(type(bound), "_mlirml_bound") for bound in bounds):
+        return item
+    forward = item.step is None or item.step > 0
+    defaults = (0, ENDLESS) if forward else (ENDLESS, -ENDLESS)
+    start, stop = (
+        bound._mlirml_bound(default) if hasattr(type(bound), "_mlirml_bound") else bound
+        for bound, default in zip(bounds, defaults)
+    )
+    return slice(start, stop, item.step)
 
 
 def parse_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index:

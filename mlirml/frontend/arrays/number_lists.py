@@ -39,8 +39,8 @@ def is_dynamic_integer(index: Any) -> bool:
     return isinstance(index, Traced) and index.ndim == 0 and index.dtype.kind in "iu" and index._known() is None
 
 
-def pays(trace: Trace, index: Any) -> bool:
-    """True if unrolling the loops that an index depends on makes more than a few copies of their bodies."""
+def pays(trace: Trace, index: Any, most: int = COPIES) -> bool:
+    """True if unrolling the loops that an index depends on makes more than so many copies of their bodies."""
     roots = set(trace.integers.roots(index))
     if not roots or any(getattr(root, "count", None) is None for root in roots):
         return True
@@ -53,7 +53,7 @@ def pays(trace: Trace, index: Any) -> bool:
             copies *= getattr(construct, "count", None) or 1
             roots.discard(construct)
         last, region = construct, region.parent
-    return copies > COPIES
+    return copies > most
 
 
 def numbers_in(items: Sequence[Any]) -> tuple[tuple[int, ...], LeafType] | None:

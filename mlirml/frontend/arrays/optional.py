@@ -56,6 +56,10 @@ class Optional:
             b.check(control.to_scalar(b, self.present._read()), check)
             return self.value
 
+    def _mlirml_bound(self, default: int) -> Any:
+        """The value as a bound of a slice, which is `default` for None."""
+        return self.present._trace.hooks.select(self.present, lambda: self.value, lambda: default)
+
     def __getitem__(self, index: Any) -> Any:
         return self._mlirml_given()[index]
 

@@ -179,7 +179,7 @@ class Branch(RetracedConstruct):
         plan = guess if self.merged is None else self.merged
         count = len(results) - len(stored.cells)
         for one, other, result in zip(*ends, results):
-            self.trace.integers.note_either(one, other, result, symbols)
+            self.trace.integers.note_either(self.assumptions, one, other, result, symbols)
         stored.end(results[count:])
         self._set(plan, results[:count], found, before)
         for one in lists:

@@ -395,7 +395,10 @@ class Hooks(ListHooks):
         with at_user_line():
             if x.shape:
                 raise several("if", "a condition", leaf_type_of(x, "a condition"))
-            return self._trace.builder.cast(x._read(), _BOOL)
+            found = self._trace.builder.cast(x._read(), _BOOL)
+            if x.dtype.kind == "i":
+                self._trace.integers.note(np.not_equal, (x, 0), found)
+            return found
 
     def as_truth(self, x: Any) -> Any:
         """A bool for an operand of which only the truth is used; numbers stay as they are."""
@@ -522,6 +525,7 @@ class Hooks(ListHooks):
             lambda block, xs: block.op(f"arith.select {xs[0]}, {xs[1]}, {xs[2]}", name),
         )
         self._trace.note_sizes((self._wrapped(truth), one, two), value)
+        self._trace.integers.note_choice(self._trace.integers.condition(truth), one, two, value)
         return self._wrapped(value, leaf_type.weak)
 
     def _branches(

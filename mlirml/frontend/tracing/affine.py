@@ -192,12 +192,20 @@ class Integers:
         """A number that is greater than those of the symbols so far, and less than those of later ones."""
         return next(_COUNT)
 
-    def note_either(self, one: Any, other: Any, result: Value, mark: int) -> None:
-        """Record the range of a number that is one of two, which branches after a mark compute.
+    def note_choice(self, condition: Condition, one: Any, other: Any, result: Value) -> None:
+        """Record the loops that a number varies with which is one of two by a condition."""
+        if self.of(result) is not None:
+            roots = roots_of([*condition.true, *condition.false, self.of(one), self.of(other)])
+            if roots:
+                self.forms[result.name] = self.symbol(roots=roots)
+
+    def note_either(self, condition: Condition, one: Any, other: Any, result: Value, mark: int) -> None:
+        """Record the range of a number that is one of two by a condition, which branches after a mark compute.
 
         The limits of symbols that one branch makes need not hold where the other one runs, not even among themselves,
         as they may follow from the condition: the ends are bounds by the symbols from before the branches.
         """
+        self.note_choice(condition, one, other, result)
         forms = [form for form in (self.of(one), self.of(other)) if form is not None]
         if len(forms) < 2 or self.of(result) is None:
             return
@@ -205,7 +213,8 @@ class Integers:
         least, opposite = (self._lesser(*pair) for pair in bounds)
         greatest = None if opposite is None else opposite * -1
         if (least, greatest) != (None, None):
-            self.forms[result.name] = self.symbol(least, greatest, roots_of(forms))
+            roots = roots_of([self.of(result)])
+            self.forms[result.name] = self.symbol(least, greatest, roots)
 
     def _lesser(self, one: Linear | None, other: Linear | None) -> Linear | None:
         """The lesser of two forms, or a constant that is not greater than either of them; None if none is known."""

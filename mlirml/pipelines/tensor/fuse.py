@@ -25,7 +25,7 @@ from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import Pass, register
 from mlirml.pipelines.tensor.fusion.clusters import Graph
 from mlirml.pipelines.tensor.fusion.merge import rewrite
-from mlirml.pipelines.tensor.fusion.partitions import best_partition
+from mlirml.pipelines.tensor.fusion.partitions import best_partition, within_streams
 
 
 @register(optional=True)
@@ -36,14 +36,14 @@ class FusePass(Pass):
     partitions are looked for that take less by the cost model.
     """
 
-    max_ops: int = 192
+    max_ops: int = 512
     max_operands: int = 24
     prologues: bool = False
     search: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         for block in tensor_blocks(module):
-            graph = Graph(block, self.max_ops, self.max_operands, prologues=self.prologues)
+            graph = within_streams(Graph(block, self.max_ops, self.max_operands, prologues=self.prologues))
             rewrite(best_partition(graph) if self.search else graph)
 
 

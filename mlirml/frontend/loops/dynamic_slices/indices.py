@@ -10,11 +10,15 @@ from mlirml.core.dataclass import dataclass
 from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic, position
+from mlirml.frontend.arrays.number_lists import pays
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, clamped, index_name, slice_bound
 from mlirml.frontend.loops.dynamic_slices.positions import has_rows, rows_at
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, is_mask, moved, part, refused
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.builder import Check
+
+_FEW = 8
+"""Loops that make no more copies are unrolled if slices have static lengths then."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,12 @@ class Walk:
     step: Number = 1
     length: Number = None
     most: int = 1
+
+
+def _is_for_few(trace: Trace, length: Traced) -> bool:
+    """True for a length that is constant if a few copies are made of loops around it, which are faster then."""
+    form = trace.integers.of(length)
+    return form is not None and all(symbol.roots for symbol in form.factors) and not pays(trace, length, _FEW)
 
 
 def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
@@ -68,6 +78,11 @@ def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
         if walk.length is not None:
             shape.append(walk.length)
             most.append(walk.most)
+    for walk in walks:
+        if isinstance(walk.length, Traced) and _is_for_few(trace, walk.length):
+            error = refused(trace, x, "a loop of few iterations")
+            error.roots = trace.integers.roots(walk.length)
+            raise error
     if x._location is not None:
         axes = [_under(axis, walks, dims) for axis in x._location.axes]
         return part(x._location.base, axes, shape, most)

@@ -34,12 +34,14 @@ _NEAR = 64
 
 @dataclass(frozen=True)
 class Choices:
-    """Differences from the greedy choices: the positions of producers that are stored although they are cheap, and of
-    those that are recomputed although they are not, with what they are computed from.
+    """Differences from the greedy choices: the positions of producers that are stored although they are cheap, of those
+    that are recomputed although they are not, with what they are computed from, and of members of clusters that count
+    their memory streams as they grow.
     """
 
     stored: frozenset[int] = frozenset()
     recomputed: frozenset[int] = frozenset()
+    counted: frozenset[int] = frozenset()
 
 
 @dataclass(eq=False)
@@ -54,6 +56,7 @@ class Cluster:
     shared: set[mlir.Value] = field(default_factory=set)
     reduced: frozenset[int] | None = None
     closed: bool = False
+    counted: bool = False
     ops: int = 0
     first: int = 1 << 60
     last: int = -1
@@ -249,7 +252,12 @@ class Graph:
 
     def put(self, node: Node, loop_map: tuple[int, ...], cluster: Cluster) -> None:
         cluster.put(node, loop_map)
+        cluster.counted |= self.counts(node)
         self.cluster[node] = cluster
+
+    def counts(self, node: Node) -> bool:
+        """True if clusters with this member count their memory streams as they grow."""
+        return node.position in self.choices.counted
 
     def consumer_loop_map(self, node: Node, item: Input, loop_map: tuple[int, ...], out: Out) -> tuple[int, ...]:
         """The loops of `node` in the cluster of a producer that it reads."""
@@ -316,7 +324,9 @@ class Graph:
             return False
         reads = {item.value for item in node.inputs}
         shared = {out.result for out in node.outs if is_shared(out.result)}
-        if target.ops + len(node.body) > self.max_ops or stream_count(target, reads, shared) > self.max_operands:
+        if target.ops + len(node.body) > self.max_ops:
+            return False
+        if (target.counted or self.counts(node)) and stream_count(target, reads, shared) > self.max_operands:
             return False
         if not self.edges_agree(node, loop_map, target):
             return False
@@ -333,7 +343,8 @@ class Graph:
             return False
         if one.reduced is not None and other.reduced not in (None, frozenset(loops[d] for d in one.reduced)):
             return False
-        if stream_count(other, one.reads, one.shared) - len(one.results & one.reads) > self.max_operands:
+        streams = stream_count(other, one.reads, one.shared) - len(one.results & one.reads)
+        if (one.counted or other.counted) and streams > self.max_operands:
             return False
         loop_maps = {node: tuple(loops[d] for d in one.loop_maps[node]) for node in one.members}
         if not all(self.edges_agree(node, loop_maps[node], other) for node in one.members):

@@ -20,7 +20,7 @@ from mlirml.analysis.cost import bytes_of, element_bytes, vector_cycles
 from mlirml.analysis.costs import WORTH, WORTH_OF_LOOPS, costs, is_worth
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir.bindings import mlir
-from mlirml.pipelines.tensor.fusion.clusters import Choices, Cluster, Graph
+from mlirml.pipelines.tensor.fusion.clusters import Choices, Cluster, Graph, stream_count
 from mlirml.pipelines.tensor.fusion.merge import Builder, needed_values
 from mlirml.pipelines.tensor.fusion.nodes import FREE, Clones, Map, Node, splat, through
 
@@ -30,6 +30,7 @@ LEAST_NS = 1000.0
 """Blocks whose loops take less than this are left as they are: calling their program takes as long."""
 LEAST_PART = 0.01
 """The part of the time of a block that a change must gain."""
+_MOST_RECOUNTS = 4
 _FEWEST_ROWS, _SHORTEST_ROW = 32, 32
 """Rows whose loops are joined, as in `codegen/cpu/elementwise/rows.py`."""
 _ACROSS = 2.0
@@ -41,6 +42,38 @@ _SHORT = 2.0
 """The arithmetic of short rows relative to that of long ones, of which vectors are full."""
 _ACCESS = 0.5
 """Cycles of a load or store of a vector of 64 bytes that the first cache has."""
+
+
+def within_streams(graph: Graph) -> Graph:
+    """The graph with clusters that do not have too many memory streams in the end.
+
+    A long chain of operations has many values that are used again while it grows, and few once it is complete.
+    """
+    for _ in range(_MOST_RECOUNTS):
+        crowded = crowded_clusters(graph)
+        if not crowded:
+            return graph
+        counted = frozenset(node.position for cluster in crowded for node in cluster.members)
+        graph = graph.with_choices(replace(graph.choices, counted=graph.choices.counted | counted))
+    return graph.with_choices(replace(graph.choices, counted=frozenset(graph.nodes)))
+
+
+def crowded_clusters(graph: Graph) -> list[Cluster]:
+    """The clusters with too many memory streams that have not counted them."""
+    clusters = {id(cluster): cluster for cluster in graph.cluster.values()}
+    open_ = [cluster for cluster in clusters.values() if not cluster.counted]
+    if all(stream_count(cluster, set(), set()) <= graph.max_operands for cluster in open_):
+        return []
+    builders = {key: Builder(graph, cluster) for key, cluster in clusters.items()}
+    needed = needed_values(graph, builders)
+    found = []
+    for cluster in open_:
+        builder = builders[id(cluster)]
+        builder.drop_dead(needed)
+        stores = sum(out.result in needed for node in builder.members for out in node.outs)
+        if len({value for value, _ in builder.loads}) + stores > graph.max_operands:
+            found.append(cluster)
+    return found
 
 
 def best_partition(graph: Graph) -> Graph:
@@ -59,7 +92,7 @@ def best_partition(graph: Graph) -> Graph:
             continue
         tried.add(found)
         left -= 1
-        other = Partition(graph.with_choices(found), prices)
+        other = Partition(within_streams(graph.with_choices(found)), prices)
         if other.total + LEAST_NS < now.total:
             now, changes = other, other.changes()
     return now.graph if now.is_better(first) else graph
