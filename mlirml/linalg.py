@@ -26,13 +26,14 @@ from mlirml.frontend import control
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.functions import banded
 from mlirml.ir import library_calls as modes
 from mlirml.ir.numpy_factorizations import factorization
 from mlirml.ops.functions import library
 
 OF_SCIPY = (
-    "block_diag", "cho_factor", "cho_solve", "expm", "lu", "lu_factor", "lu_solve", "solve_triangular", "sqrtm",
-    "toeplitz",
+    "block_diag", "cho_factor", "cho_solve", "expm", "lu", "lu_factor", "lu_solve", "solve_banded", "solve_triangular",
+    "solveh_banded", "sqrtm", "toeplitz",
 )  # fmt: skip
 """SciPy's functions that NumPy lacks."""
 __all__ = [*_NUMPY, *OF_SCIPY]  # noqa: PLE0604
@@ -161,6 +162,26 @@ def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_d
     columns = np.broadcast_to(columns.astype(dtype), (*batch, *columns.shape[-2:]))
     found = _computed("triangular_solve", mode, a, columns)
     return found[..., 0] if b.ndim == 1 else found
+
+
+@library("mlirml.linalg", "ab", "b")
+def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any) -> Any:
+    """x with a @ x = b for a band matrix [N, N] with l diagonals below the main one and u above; `b` is [N] or [N, K].
+
+    a[i, j] is `ab[u + i - j, j]`, of [l + u + 1, N]. By elimination with partial pivoting, in a window of l + 1 rows
+    that moves down the matrix. Raises LinAlgError where the matrix is singular.
+    """
+    return banded.solve("solve_banded", (int(l_and_u[0]), int(l_and_u[1])), ab, b)
+
+
+@library("mlirml.linalg", "ab", "b")
+def solveh_banded(ab: Any, b: Any, *, lower: bool = False) -> Any:
+    """x with a @ x = b for a positive definite band matrix [N, N]; `b` is [N] or [N, K].
+
+    a[i, j] is `ab[u + i - j, j]` for the `u` diagonals above the main one, or `ab[i - j, j]` with `lower`, for those
+    below it. Raises LinAlgError where the matrix is not positive definite.
+    """
+    return banded.solve_definite("solveh_banded", ab, b, lower)
 
 
 @library("mlirml.linalg", "a")

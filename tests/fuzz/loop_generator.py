@@ -186,14 +186,19 @@ class _Writer:
         text, low, high = self.pick(*(varied or some))
         shape = self.pick("from", "to", "to", "both", "step", "back")
         inside = low >= 0 and high < n
+        text = self.or_none(text)
         if shape == "from":
             return f"{text}:", 1 if inside else 0, n
         if shape == "to":
             return f":{text}", 0, n
         if shape == "back":
             return f"{text}::-1", 1 if inside else 0, n
-        other = self.pick(*some)[0]
+        other = self.or_none(self.pick(*some)[0])
         return f"{text}:{other}" + ("" if shape == "both" else self.pick(":2", ":2", ":-1")), 0, n
+
+    def or_none(self, bound: str) -> str:
+        """A bound of a slice, which may be None where it is zero."""
+        return f"{bound} or None" if self.chance(8) else bound
 
     def part_value(self) -> str:
         """A number computed from a slice."""

@@ -228,6 +228,21 @@ def _lu_solve(draw: Draw) -> Iterator[Sample]:
     yield Sample(((draw.regular(3), np.array([1, 1, 2], np.int32)), draw.array(3, 2)))
 
 
+@sampler("mlirml.linalg", "solve_banded")
+def _solve_banded(draw: Draw) -> Iterator[Sample]:
+    yield Sample(((1, 2), draw.array(4, 5), draw.array(5)))
+    yield Sample(((2, 1), draw.array(4, 5), draw.array(5, 2)))
+    yield Sample(((0, 1), draw.array(2, 4) + 2, draw.array(4)))
+
+
+@sampler("mlirml.linalg", "solveh_banded")
+def _solveh_banded(draw: Draw) -> Iterator[Sample]:
+    for lower in (False, True):
+        diagonals = draw.array(3, 5)
+        diagonals[0 if lower else -1] = 8
+        yield Sample((diagonals, draw.array(5)), {"lower": lower})
+
+
 @sampler("mlirml.linalg", "solve_triangular")
 def _solve_triangular(draw: Draw) -> Iterator[Sample]:
     yield Sample((draw.regular(3), draw.array(3, 2)))

@@ -406,6 +406,8 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
         return retarget(value, trace, memo)
     if _is_of_uarray(value):
         return scipy_functions.compiled_form(value) or scipy_functions.refused_form(value)
+    if type(value).__name__ == "fortran":
+        return scipy_functions.compiled_form(value) or value
     distribution = scipy_functions.compiled_distribution(value)
     if distribution is not None:
         return distribution

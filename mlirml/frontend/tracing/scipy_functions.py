@@ -39,10 +39,15 @@ def is_special(ufunc: np.ufunc) -> bool:
     return any(getattr(module, ufunc.__name__, None) is ufunc for module in modules)
 
 
-_IGNORED = frozenset(
-    ["overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "workers", "plan", "driver", "lapack_driver"]
-)
+_IGNORED = frozenset([
+    "overwrite_a", "overwrite_ab", "overwrite_b", "overwrite_x", "overwrite_d", "overwrite_dl", "overwrite_du",
+    "check_finite", "workers", "plan", "driver", "lapack_driver",
+])  # fmt: skip
 """Options of SciPy's functions about how they are computed."""
+
+
+_LAPACK = frozenset(f"function {letter}gtsv" for letter in "sdcz")
+"""The names of LAPACK's functions, as SciPy has them, with compiled forms."""
 
 
 def compiled_form(function: Any) -> Callable[..., Any] | None:
@@ -51,6 +56,10 @@ def compiled_form(function: Any) -> Callable[..., Any] | None:
     if owner is not None:
         return getattr(owner, function.__name__, None)
     name = getattr(function, "__name__", "")
+    if name in _LAPACK:
+        from mlirml.frontend.functions import banded
+
+        return _without_options(banded.tridiagonal, function)
     module = getattr(function, "__module__", None) or ""
     if module.startswith("scipy.linalg.") and getattr(sys.modules["scipy.linalg"], name, None) is function:
         linalg = importlib.import_module("mlirml.linalg")

@@ -334,3 +334,48 @@ def test_loops_of_many_iterations_that_join_slices_are_loops() -> None:
     found, step = gradient(x), np.eye(80)[7] * 1e-6
     np.testing.assert_allclose(found[7], (without_one(x + step) - without_one(x - step)) / 2e-6, rtol=1e-6)
     assert "unrolled" not in str(gradient.explain())
+
+
+def upstream(x: Any, out: Any) -> Any:
+    total = np.zeros_like(x)
+    for shift in range(2):
+        first = 0 if shift == 1 else 1
+        for side in range(2):
+            part = x[:, first:] * (side + 1) - x[:, : -1 + shift or None]
+            total[:, first:] += part
+            out[:, first:, side, shift] = part
+    return total
+
+
+def test_loops_of_few_iterations_whose_slices_have_several_lengths_are_unrolled() -> None:
+    one, other = np.zeros((N, N, 2, 2)), np.zeros((N, N, 2, 2))
+    compiled = ml.compile(upstream)
+    np.testing.assert_array_equal(compiled(A, one), upstream(A, other))
+    np.testing.assert_array_equal(one, other)
+    assert "unrolled" in str(compiled.explain())
+
+
+def between(x: Any, counts: Any) -> Any:
+    y = np.zeros_like(x)
+    for n in counts:
+        y[n or None : -n or None] += 1
+        y[: -n or None] += x[n:]
+        y[0] += x[n or None :: -1].sum() + 2 * x[: n or None : -1].sum()
+    return y
+
+
+def until_the_last(x: Any, bound: float) -> Any:
+    last = None
+    for i in range(len(x)):
+        if x[i] > bound:
+            last = i
+    return x[:last].sum() + 2 * x[last:].sum()
+
+
+def test_bounds_that_are_none_depending_on_data() -> None:
+    counts = np.array([0, 2, 5, 0, 1, 3, 0, 4, 2])
+    check(between, V, counts, exact=False)
+    for bound in (0.5, 2.0, -2.0):
+        check(until_the_last, V, bound, exact=False)
+    for n in (0, 2, 50):
+        check(lambda x, n: x[: -n or None].sum(), V, n, exact=False)

@@ -112,3 +112,25 @@ def test_long_chains_are_cut(length: int) -> None:
     steps += [(f"v{k}", "arith.addf %x0, %x1", [f"v{k - 1}", "b"]) for k in range(1, length)]
     module = fuse(chain(steps), max_ops=50)
     assert len(generics(module)) == -(-length // 50)
+
+
+def fan(count: int) -> str:
+    """A chain of sums, each value of which is read again at its end: `count` values are used twice as it grows."""
+    steps = [("v0", "arith.addf %x0, %x1", ["a", "b"])]
+    steps += [(f"v{k}", "arith.mulf %x0, %x1", [f"v{k - 1}", "a"]) for k in range(1, count)]
+    last = f"v{count - 1}"
+    for k in range(count):
+        steps.append((f"w{k}", "arith.subf %x0, %x1", [last, f"v{k}"]))
+        last = f"w{k}"
+    return chain(steps)
+
+
+def test_values_that_stay_in_a_loop_are_no_memory_streams() -> None:
+    (loop,) = generics(fuse(fan(30), max_operands=6))
+    assert len(loop.operands) == 3
+
+
+def test_loops_that_would_have_too_many_memory_streams_in_the_end_count_them_as_they_grow() -> None:
+    loops = generics(fuse(fan(30), max_operands=6, max_ops=40))
+    assert len(loops) > 1
+    assert all(len(loop.operands) <= 7 for loop in loops)
