@@ -30,7 +30,7 @@ from mlirml.pipelines.tensor.fusion.partitions import best_partition, within_str
 
 @register(optional=True)
 class FusePass(Pass):
-    """Fuse structured operations. `max_ops` limits the body of a result, `max_operands` its memory streams.
+    """Fuse structured operations. `max_ops` limits the body of a loop, `max_operands` its memory streams.
 
     With `prologues`, producers that kernels of matrix-vector products can compute are left to them. With `search`,
     partitions are looked for that take less by the cost model.

@@ -28,6 +28,8 @@ from mlirml.pipelines.tensor.fusion.prologues import full_input, scales_a_matrix
 
 _SEARCH = 512
 """The number of operations that a search for a path may visit; beyond, the operations are not fused."""
+_WITH_REDUCTIONS = 192
+"""The most operations of a cluster with reductions, whose accumulators stay in registers."""
 _NEAR = 64
 """The maximum distance, in operations, of a sibling."""
 
@@ -324,7 +326,7 @@ class Graph:
             return False
         reads = {item.value for item in node.inputs}
         shared = {out.result for out in node.outs if is_shared(out.result)}
-        if target.ops + len(node.body) > self.max_ops:
+        if target.ops + len(node.body) > self.most(target.reduced or reduced):
             return False
         if (target.counted or self.counts(node)) and stream_count(target, reads, shared) > self.max_operands:
             return False
@@ -339,7 +341,7 @@ class Graph:
         """Merge cluster `one` into `other`; `loops` maps the loops of `one`."""
         if self.checked and self.mixes(*one.members, *other.members):
             return False
-        if one.closed or other.closed or one.ops + other.ops > self.max_ops:
+        if one.closed or other.closed or one.ops + other.ops > self.most(one.reduced or other.reduced):
             return False
         if one.reduced is not None and other.reduced not in (None, frozenset(loops[d] for d in one.reduced)):
             return False
@@ -356,6 +358,10 @@ class Graph:
         for node in one.members:
             self.put(node, loop_maps[node], other)
         return True
+
+    def most(self, reduced: frozenset[int] | None) -> int:
+        """The most operations of a cluster that reduces these loops."""
+        return min(self.max_ops, _WITH_REDUCTIONS) if reduced else self.max_ops
 
     def is_inlined(self, node: Node, number: int, is_clone: bool) -> bool:
         """True if a node recomputes the producer of an input; clones do it of more inputs than the node itself."""
