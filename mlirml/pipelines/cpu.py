@@ -157,6 +157,7 @@ def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
         "cse",
         step("mlirml-skip-masked", processor=machine),
         "mlirml-recompute-masks",
+        "mlirml-pack-slices",
     ]
 
 

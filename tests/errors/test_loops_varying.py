@@ -104,7 +104,7 @@ def test_one_or_another() -> None:
 def test_lengths_that_are_compared_when_run(target: str) -> None:
     with ml.config.override(checks=True):
         check_error(
-            lambda: ml.compile(combined, target)(np.ones(5), np.ones(8)),
+            lambda: ml.compile(combined, target)(np.ones(15), np.ones(18)),
             """
             mlirml.ShapeError: slices of different lengths are combined
               --> test_loops_varying.py:39:9 (combined)

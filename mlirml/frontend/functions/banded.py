@@ -27,9 +27,9 @@ def solve(name: str, bands: tuple[int, int], ab: Any, b: Any) -> Any:
                 f"{name}: {ab.shape[0]} diagonals, where l + u + 1 = {lower + upper + 1} are needed",
                 help="row u + i - j of `ab` has the elements a[i, j]",
             )
-    factor, y = _eliminated(lower, rows_of(ab, lower, upper), _columns(b), pivots=lower > 0)
-    _check(np.all(factor[:, 0] != 0), "singular matrix")
-    return _substituted(factor, y).reshape(b.shape)
+    factor, y = _eliminated(lower, rows_of(ab, lower, upper), b, pivots=lower > 0)
+    _check(np.all(factor[0] != 0), "singular matrix")
+    return _substituted(factor, y)
 
 
 def solve_definite(name: str, ab: Any, b: Any, lower: bool) -> Any:
@@ -42,19 +42,19 @@ def solve_definite(name: str, ab: Any, b: Any, lower: bool) -> Any:
     if lower:
         one, other = [np.conj(x) for x in one], [np.conj(x) for x in other]
     full = np.stack([*one, main, *other[::-1]])
-    factor, y = _eliminated(count, rows_of(full, count, count), _columns(b), pivots=False)
-    _check(np.all(factor[:, 0].real > 0), "the matrix is not positive definite")
-    return _substituted(factor, y).reshape(b.shape)
+    factor, y = _eliminated(count, rows_of(full, count, count), b, pivots=False)
+    _check(np.all(factor[0].real > 0), "the matrix is not positive definite")
+    return _substituted(factor, y)
 
 
 def tridiagonal(dl: Any, d: Any, du: Any, b: Any) -> tuple[Any, Any, Any, Any, int]:
     """LAPACK's `gtsv`: the second superdiagonal, the diagonal and the first superdiagonal of the upper factor, x, 0."""
     ab = np.stack([np.pad(du, (1, 0)), d, np.pad(dl, (0, 1))])
     ab, b = _floats("gtsv", ab, b)
-    factor, y = _eliminated(1, rows_of(ab, 1, 1), _columns(b), pivots=True)
-    _check(np.all(factor[:, 0] != 0), "singular matrix")
-    x = _substituted(factor, y).reshape(b.shape)
-    return np.concatenate([factor[:-2, 2], ab[2, -2:-1]]), factor[:, 0], factor[:-1, 1], x, 0
+    factor, y = _eliminated(1, rows_of(ab, 1, 1), b, pivots=True)
+    _check(np.all(factor[0] != 0), "singular matrix")
+    x = _substituted(factor, y)
+    return np.concatenate([factor[2][:-2], ab[2, -2:-1]]), factor[0], factor[1][:-1], x, 0
 
 
 def _floats(name: str, ab: Any, b: Any) -> tuple[Any, Any]:
@@ -70,10 +70,6 @@ def _floats(name: str, ab: Any, b: Any) -> tuple[Any, Any]:
     return ab.astype(dtype), b.astype(dtype)
 
 
-def _columns(b: Any) -> Any:
-    return b[:, None] if b.ndim == 1 else b
-
-
 def _check(passes: Any, message: str) -> None:
     trace = current_trace()
     with at_user_line():
@@ -83,8 +79,8 @@ def _check(passes: Any, message: str) -> None:
             raise errors.LinAlgError(message)
 
 
-def rows_of(ab: Any, lower: int, upper: int) -> Any:
-    """The rows of the band, [N, l + u + 1]: a[i, i - l + d] at [i, d], zeros where there is no such column."""
+def rows_of(ab: Any, lower: int, upper: int) -> Rows:
+    """The rows of the band by their distance from the diagonal: a[i, i - l + d] at `[d][i]`, and zeros outside."""
     size = ab.shape[1]
     rows = []
     for shift in range(-lower, upper + 1):
@@ -95,45 +91,46 @@ def rows_of(ab: Any, lower: int, upper: int) -> Any:
             rows.append(np.pad(diagonal[:shift], (-shift, 0)))
         else:
             rows.append(np.pad(diagonal[shift:], (0, shift)))
-    return np.stack(rows, axis=1)
+    return tuple(rows)
 
 
-def _eliminated(lower: int, rows: Any, b: Any, *, pivots: bool) -> tuple[Any, Any]:
-    """The upper factor as rows from its diagonal on, [N, l + u + 1], and the right side [N, K] that goes with it.
+def _eliminated(lower: int, rows: Rows, b: Any, *, pivots: bool) -> tuple[Rows, Any]:
+    """The upper factor, `[d][i]` from its diagonal on, and the right side that goes with it.
 
     The window has row i and the `lower` rows below it, from column i on. Each of these is exchanged with the first one
     where its first number is greater, so that the greatest one is the pivot.
     """
-    more = np.zeros((lower + 1, rows.shape[1]), rows.dtype), np.zeros((lower + 1, b.shape[1]), b.dtype)
-    rows, b = np.concatenate([rows, more[0]]), np.concatenate([b, more[1]])
+    rows = tuple(np.pad(x, (0, lower + 1)) for x in rows)
+    b = np.pad(b, ((0, lower + 1), *[(0, 0)] * (b.ndim - 1)))
 
-    def step(window: tuple[Rows, Rows], entering: tuple[Any, Any]) -> tuple[tuple[Rows, Rows], tuple[Any, Any]]:
-        left, right = map(list, window)
-        for i in range(1, lower + 1) if pivots else ():
-            greater = np.abs(left[i][0]) > np.abs(left[0][0])
-            for part in (left, right):
-                part[0], part[i] = np.where(greater, part[i], part[0]), np.where(greater, part[0], part[i])
-        factors = [left[i][0] / left[0][0] for i in range(1, lower + 1)]
-        others = [np.pad((left[i] - x * left[0])[1:], (0, 1)) for i, x in enumerate(factors, 1)]
-        sides = [right[i] - x * right[0] for i, x in enumerate(factors, 1)]
-        return ((*others, entering[0]), (*sides, entering[1])), (left[0], right[0])
+    def step(window: tuple[Rows, ...], entering: Rows) -> tuple[tuple[Rows, ...], Rows]:
+        first, *others = window
+        for number, other in enumerate(others) if pivots else ():
+            greater = np.abs(other[0]) > np.abs(first[0])
+            others[number] = tuple(np.where(greater, x, y) for x, y in zip(first, other))
+            first = tuple(np.where(greater, y, x) for x, y in zip(first, other))
+        for number, other in enumerate(others):
+            factor = other[0] / first[0]
+            *left, right = (y - factor * x for x, y in zip(first[1:], other[1:]))
+            others[number] = *left, np.zeros_like(factor), right
+        return (*others, entering), first
 
-    first = tuple(np.pad(rows[i, lower - i :], (0, lower - i)) for i in range(lower + 1))
-    entering = rows[lower + 1 :], b[lower + 1 :]
-    _, found = control.scan(step, (first, tuple(b[i] for i in range(lower + 1))), entering)
-    return found
+    zero = np.zeros((), b.dtype)
+    window = [(*(x[i] for x in rows[lower - i :]), *[zero] * (lower - i), b[i]) for i in range(lower + 1)]
+    _, (*factor, y) = control.scan(step, tuple(window), tuple(x[lower + 1 :] for x in (*rows, b)))
+    return tuple(factor), y
 
 
-def _substituted(factor: Any, y: Any) -> Any:
+def _substituted(factor: Rows, y: Any) -> Any:
     """x with factor @ x = y, from the last row to the first."""
 
-    def step(later: Rows, item: tuple[Any, Any]) -> tuple[Rows, Any]:
-        row, x = item
-        for d, other in enumerate(later, 1):
-            x = x - row[d] * other
-        x = x / row[0]
+    def step(later: Rows, item: Rows) -> tuple[Rows, Any]:
+        diagonal, *row, x = item
+        for number, other in zip(row, later, strict=True):
+            x = x - number * other
+        x = x / diagonal
         return (x, *later)[: len(later)], x
 
-    zero = np.zeros(y.shape[1], y.dtype)
-    _, found = control.scan(step, (zero,) * (factor.shape[1] - 1), (factor[::-1], y[::-1]))
+    zero = np.zeros(y.shape[1:], y.dtype)
+    _, found = control.scan(step, (zero,) * (len(factor) - 1), tuple(x[::-1] for x in (*factor, y)))
     return found[::-1]

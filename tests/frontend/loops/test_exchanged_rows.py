@@ -63,13 +63,16 @@ def test_function(function: Any) -> None:
 
 def test_positions_are_checked() -> None:
     def late(a: Array, rows: Array) -> Array:
-        for k in range(3):
+        for k in range(len(a) - 2):
             a[rows, k:] = 0
         return a
 
-    compiled = ml.compile(late)
+    compiled, many = ml.compile(late), np.ones((12, 12))
     with pytest.raises(ml.IndexOutOfBoundsError, match="a position is out of bounds for axis 0"):
-        compiled(A, np.array([1, 5]))
+        compiled(many, np.array([1, 12]))
+    few = ml.compile(late)  # whose loop is unrolled
+    with pytest.raises(ml.IndexOutOfBoundsError, match="index 5 is out of bounds for axis 0 with size 5"):
+        few(A, np.array([1, 5]))
 
 
 def test_the_gradient_goes_through_exchanged_rows() -> None:
