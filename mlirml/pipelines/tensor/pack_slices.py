@@ -1,4 +1,4 @@
-"""Pack slices: a slice of the last dimension that loops read with a stride is copied once, if that makes them faster.
+"""Pack slices: a slice of the last dimensions that loops read with a stride is copied once, if that makes them faster.
 
 Before:
     %a = tensor.extract_slice %u[0, 0, 1] [79, 11, 1] [1, 1, 1] : tensor<81x11x3xf64> to tensor<79x11xf64>
@@ -44,9 +44,13 @@ _COPIED = 12.0
 
 @dataclass(frozen=True)
 class Slice:
-    """A slice of the last dimension: `op` takes `sizes` elements at `offsets` of the others; packing it has a gain."""
+    """A slice at one index of the last dimensions, `last`: `op` takes `sizes` elements at `offsets` of the others.
+
+    Packing it has a gain.
+    """
 
     op: mlir.Operation
+    last: tuple[int, ...]
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
     gain: float
@@ -54,58 +58,66 @@ class Slice:
 
 @register(when=("tensor.extract_slice",), optional=True)
 class PackSlicesPass(Pass):
-    """Copy slices of the last dimension that loops read with a stride."""
+    """Copy slices at one index of the last dimensions that loops read with a stride."""
 
     def run(self, module: mlir.Operation) -> None:
-        groups: list[tuple[mlir.Value, int, mlir.Block, list[Slice]]] = []
+        groups: list[list[Slice]] = []
         for op in named_operations(module, ("tensor.extract_slice",)):
             with suppress(NoMatch):
-                last, found = match_slice(op)
-                key = op.operands[0], last, op.block
-                for *other, slices in groups:
-                    if tuple(other) == key:
-                        slices.append(found)
-                        break
-                else:
-                    groups.append((*key, [found]))
-        for source, last, _, slices in groups:
+                found = match_slice(op)
+                group = next((slices for slices in groups if are_together(slices[0], found)), None)
+                if group is None:
+                    groups.append(group := [])
+                group.append(found)
+        for slices in groups:
             with suppress(NoMatch):
-                pack(source, last, slices)
+                pack(slices)
 
 
-def match_slice(op: mlir.Operation) -> tuple[int, Slice]:
-    """The index in the last dimension, and the slice; raises `NoMatch` for others."""
+def are_together(one: Slice, other: Slice) -> bool:
+    """True for slices of the same tensor, at the same index of its last dimensions, in one block."""
+    return (one.op.operands[0], one.last, one.op.block) == (other.op.operands[0], other.last, other.op.block)
+
+
+def match_slice(op: mlir.Operation) -> Slice:
+    """A slice of static sizes; raises `NoMatch` for others."""
     source, result = op.operands[0], op.results[0]
-    if not is_static_tensor(source) or not is_static_tensor(result) or len(source.type.shape) < 2:
-        raise NoMatch("of dynamic sizes, or of a vector")
-    offsets, sizes = slice_offsets(op), list(op.attributes["static_sizes"])
-    shape = list(result.type.shape)
-    if sizes[-1] != 1 or source.type.shape[-1] == 1 or set(op.attributes["static_strides"]) != {1}:
-        raise NoMatch("not of one index of the last dimension")
-    if any(not isinstance(offset, int) for offset in offsets) or not shape or shape[-1] == 1 or sizes[:-1] != shape:
-        raise NoMatch("dynamic, or of other dimensions too")
-    *others, last = (int(offset) for offset in offsets)
-    return last, Slice(op, tuple(others), tuple(sizes[:-1]), math.prod(shape) * gain_of(op))
+    if not is_static_tensor(source) or not is_static_tensor(result):
+        raise NoMatch("of dynamic sizes")
+    sizes, shape = list(op.attributes["static_sizes"]), tuple(result.type.shape)
+    rank = len(shape)
+    if set(op.attributes["static_strides"]) != {1} or tuple(sizes[:rank]) != shape or set(sizes[rank:]) != {1}:
+        raise NoMatch("not at one index of the last dimensions")
+    if not shape or shape[-1] == 1 or math.prod(list(source.type.shape)[rank:]) == 1:
+        raise NoMatch("no rows, or they have no stride")
+    offsets = slice_offsets(op)
+    if any(not isinstance(offset, int) for offset in offsets):
+        raise NoMatch("of dynamic offsets")
+    numbers = tuple(int(offset) for offset in offsets)
+    return Slice(op, numbers[rank:], numbers[:rank], shape, gain_of(result))
 
 
-def gain_of(op: mlir.Operation) -> float:
-    """The gain for each element of a slice if it is packed; raises `NoMatch` if it is read otherwise than by loops."""
-    result, gain = op.results[0], 0.0
-    for use in result.uses:
+def gain_of(part: mlir.Value) -> float:
+    """The gain of packing a slice, through slices of it; raises `NoMatch` if it is read otherwise than by loops."""
+    shape, gain = part.type.shape, 0.0
+    for use in part.uses:
         reader = use.owner.operation
-        if reader.name != "linalg.generic" or use.operand_number >= len(reader.operands) - len(reader.results):
+        if reader.name == "tensor.extract_slice" and is_static_tensor(reader.results[0]):
+            gain += gain_of(reader.results[0])
+        elif reader.name != "linalg.generic" or use.operand_number >= len(reader.operands) - len(reader.results):
             raise NoMatch("read by another operation")
-        if not is_parallel(reader):
+        elif not is_parallel(reader):
             raise NoMatch("read by a reduction")
-        if result.type.shape[-1] <= _SHORT:
-            gain += min(_SCALAR * instructions(block_ops(reader.regions[0].blocks[0])), _MOST)
+        elif shape and shape[-1] <= _SHORT:
+            each = _SCALAR * instructions(block_ops(reader.regions[0].blocks[0]))
+            gain += math.prod(shape) * min(each, _MOST)
         else:
-            gain += _STRIDED
+            gain += math.prod(shape) * _STRIDED
     return gain
 
 
-def pack(source: mlir.Value, last: int, slices: Sequence[Slice]) -> None:
-    """Read slices of one index from a copy of what they cover; raises `NoMatch` if that does not pay."""
+def pack(slices: Sequence[Slice]) -> None:
+    """Read slices at one index from a copy of what they cover; raises `NoMatch` if that does not pay."""
     lows = [min(numbers) for numbers in zip(*(each.offsets for each in slices))]
     ends = [[low + size for low, size in zip(each.offsets, each.sizes)] for each in slices]
     sizes = [max(numbers) - low for low, numbers in zip(lows, zip(*ends))]
@@ -113,13 +125,17 @@ def pack(source: mlir.Value, last: int, slices: Sequence[Slice]) -> None:
     if count < _FEWEST or sum(each.gain for each in slices) < _COPIED * count:
         raise NoMatch("few elements, or few reads of them")
     with slices[0].op.location, mlir.InsertionPoint(slices[0].op):
-        part = emit.extract_slice(source, [*lows, last], [*sizes, 1], sizes)
-        identity = mlir.AffineMap.get_identity(len(sizes))
-        packed = emit.generic(
-            [part], [emit.empty(part.type)], [identity] * 2, ["parallel"] * len(sizes), lambda arguments: arguments[:1]
-        ).results[0]
+        source, last = slices[0].op.operands[0], slices[0].last
+        packed = copied(emit.extract_slice(source, [*lows, *last], [*sizes, *(1 for _ in last)], sizes))
     for each in slices:
         with each.op.location, mlir.InsertionPoint(each.op):
             offsets = [offset - low for offset, low in zip(each.offsets, lows)]
             each.op.results[0].replace_all_uses_with(emit.extract_slice(packed, offsets, each.sizes))
         each.op.erase()
+
+
+def copied(tensor: mlir.Value) -> mlir.Value:
+    """A copy of a tensor."""
+    rank = len(tensor.type.shape)
+    maps, loops = [mlir.AffineMap.get_identity(rank)] * 2, ["parallel"] * rank
+    return emit.generic([tensor], [emit.empty(tensor.type)], maps, loops, lambda arguments: arguments[:1]).results[0]
