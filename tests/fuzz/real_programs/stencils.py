@@ -162,7 +162,8 @@ def upwind(tracer: Array, speed: Array, width: Array) -> Array:
     safe = np.where(np.abs(slope) < 0.25, 0.25, slope)
     ratio = np.where(vel > 0, here - before, far - after) / safe
     limit = np.maximum(0, np.maximum(np.minimum(1, 2 * ratio), np.minimum(2, ratio)))
-    flux = vel * (after + here) / 2 - np.abs(vel) * (1 - limit + np.abs(width[1:-2, None, None] * vel) * limit) * slope / 2
+    courant = np.abs(width[1:-2, None, None] * vel)
+    flux = vel * (after + here) / 2 - np.abs(vel) * (1 - limit + courant * limit) * slope / 2
     result = tracer.copy()
     result[2:-2, 2:-2, :, 1] -= flux[1:] - flux[:-1]
     result[..., 1] += now * np.abs(now)
