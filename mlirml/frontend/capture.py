@@ -28,7 +28,7 @@ from mlirml.frontend.caught_errors import caught_errors
 from mlirml.frontend.current import CURRENT
 from mlirml.frontend.frames import innermost_location
 from mlirml.frontend.functions.other_functions import FUNCTIONS
-from mlirml.frontend.namespace.numpy_namespace import Namespace, retarget
+from mlirml.frontend.namespace.numpy_namespace import Namespace, module_for, retarget
 from mlirml.frontend.source.choose import can_turn
 from mlirml.frontend.spec import TensorSpec
 from mlirml.frontend.state.contents import NewContents, changed_contents, refused
@@ -243,6 +243,8 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
     if lists is not None:
         dynamic, kwargs = lists.of(dynamic), lists.of(kwargs)
     args, named = _with_statics(dynamic, kwargs, statics)
+    args = [module_for(x, state) for x in args]
+    named = {key: module_for(x, state) for key, x in named.items()}
     for root in (function, *statics.values(), *(x for x in in_tree.with_leaves(inputs) if not isinstance(x, Traced))):
         state.reached.add(root)
     items = kwargs.get(STATE, ())

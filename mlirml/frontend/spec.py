@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import types
 from enum import Enum
 from typing import Any
 
@@ -93,7 +94,7 @@ def is_static(leaf: Any) -> bool:
     """
     if isinstance(leaf, (str, bytes, np.dtype, Enum)) or leaf is Ellipsis:
         return True
-    if isinstance(leaf, type):
+    if isinstance(leaf, (type, types.ModuleType)):
         return True
     if isinstance(leaf, np.ndarray) or hasattr(leaf, "__array__") or hasattr(leaf, "__array_interface__"):
         return False

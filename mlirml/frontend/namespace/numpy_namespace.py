@@ -387,6 +387,11 @@ class _SciPy:
         return _replaced(getattr(self._real, name), self._trace, self._memo)
 
 
+def module_for(value: Any, trace: Trace) -> Any:
+    """The replacement of a module that is an argument, as `xp` in `f(xp, x)`; any other value is returned as is."""
+    return _replaced(value, trace, trace._loops_memo) if isinstance(value, types.ModuleType) else value
+
+
 def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     made = of_numpy(value, trace, memo)
     if made is not None:
