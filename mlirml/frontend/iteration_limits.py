@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from mlirml.errors import NOTED
 
 LIMITED: ContextVar[bool] = ContextVar("LIMITED", default=False)
-"""True while tracing a function with loops that could also be captured as loops."""
+"""True while tracing a function whose loops could also be captured as loops."""
 MOST_OPERATIONS = 2000
 """The number of operations it may emit then."""
 MOST_COPIES = 64

@@ -33,7 +33,7 @@ from mlirml.frontend.iteration_limits import LIMITED
 from mlirml.frontend.source.functions import source_of
 from mlirml.frontend.source.liveness import loaded
 from mlirml.frontend.source.unsupported import has_long_lists, has_loops
-from mlirml.frontend.user_objects import is_library
+from mlirml.frontend.user_objects import is_library, is_package
 
 MARK = "__mlirml_loops__"
 """The attribute of a function that `ml.loops` marked: the function itself."""
@@ -170,13 +170,12 @@ def says_more(error: CaptureError, other: CaptureError) -> bool:
 
 @contextmanager
 def short_loops(function: Callable[..., Any], frontend: str) -> Iterator[None]:
-    """Context manager: trace a function with loops only as long as these are short; else raise `LongIteration`.
+    """Context manager: trace a function only as long as its loops are short; else raise `LongIteration`.
 
     Functions that transforms are given are captured by the same front end.
     """
     plain = plain_function(function) if frontend == "auto" else None
-    has_source = plain is not None and source_of(plain) is not None
-    token = LIMITED.set(plain is not None and has_source and _any_loops(plain))
+    token = LIMITED.set(plain is not None and source_of(plain) is not None)
     traced = TRACED_ONLY.set(frontend == "trace")
     try:
         yield
@@ -215,11 +214,16 @@ def has_element_loops(function: types.FunctionType, seen: frozenset[types.CodeTy
 
 
 def _helpers(function: types.FunctionType) -> Iterator[types.FunctionType]:
-    code = function.__code__
-    for name in {n for c in _codes(code) for n in c.co_names}:
-        helper = function.__globals__.get(name)
-        if isinstance(helper, types.FunctionType) and not hasattr(helper, MARK):
-            yield helper
+    """The functions that a function calls by name, those of the user's modules included."""
+    names = {n for c in _codes(function.__code__) for n in c.co_names}
+    for name in names:
+        value = function.__globals__.get(name)
+        found = [value]
+        if isinstance(value, types.ModuleType) and not is_package(value.__name__):
+            found = [vars(value).get(other) for other in names]
+        for helper in found:
+            if isinstance(helper, types.FunctionType) and not hasattr(helper, MARK):
+                yield helper
     for cell in function.__closure__ or ():
         try:
             helper = cell.cell_contents

@@ -79,7 +79,7 @@ class LocationTracker:
     def __call__(self) -> SourceLocation | None:
         self._count += 1
         limited = iteration_limits.LIMITED.get()
-        if limited and self._count == iteration_limits.MOST_OPERATIONS:
+        if limited and self._count == iteration_limits.MOST_OPERATIONS and any(p.loop for p in self._passed.values()):
             raise iteration_limits.LongIteration
         if self._count % MOST_OPERATIONS == 0:
             _refuse_unread_loops(sys._getframe(1))

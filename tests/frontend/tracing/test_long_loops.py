@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from tests.frontend import helper_module
 
 RNG = np.random.default_rng(0)
 X, A, Y = RNG.random(40), RNG.random((50, 4)), RNG.random(50)
@@ -214,3 +215,27 @@ def test_the_loop_front_end_tells_what_it_unrolls() -> None:
     line = layers.__code__.co_firstlineno + 2
     assert f":{line}:9: unrolled: iterates over a list" in found.explain()
     assert f":{line + 1}:13: raised" in found.explain()
+
+
+def test_loops_of_functions_of_other_modules_are_not_unrolled() -> None:
+    x = np.random.default_rng(0).random(30)
+    compiled = ml.compile(lambda x: helper_module.relaxed(x, 40) + 1)
+    np.testing.assert_allclose(compiled(x), helper_module.relaxed(x, 40) + 1, rtol=1e-12)
+    assert "unrolled" not in str(compiled.explain())
+
+
+class Grid:
+    """An object whose method has a loop."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def relaxed(self, x: Any) -> Any:
+        return helper_module.relaxed(x, self.steps)
+
+
+def test_loops_of_methods_of_arguments_are_not_unrolled() -> None:
+    x = np.random.default_rng(1).random(30)
+    compiled = ml.compile(lambda grid, x: grid.relaxed(x))
+    np.testing.assert_allclose(compiled(Grid(40), x), helper_module.relaxed(x, 40), rtol=1e-12)
+    assert "unrolled" not in str(compiled.explain())
