@@ -119,7 +119,7 @@ class CaptureError(MlirmlError):
     lists: frozenset[str] = (
         frozenset()
     )  # the sites of lists that would have to be open, see `frontend.arrays.open_lists`
-    unassigned: frozenset[Any] = frozenset()  # variables that a zero-trip loop leaves without a value, with its code
+    unassigned: tuple[Any, ...] = ()  # the variable without a value, by the code of a zero-trip loop, and by the file
     masks: frozenset[Any] = frozenset()  # the locations of masks whose elements would have to be side by side
     conversion: str = ""  # the function by which Python asks for a value, which a builtin may call: "`float()`", say
     subject: str = ""  # the operation that needs a static value, "`float()`" say, or a real array

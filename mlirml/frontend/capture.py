@@ -211,8 +211,8 @@ def _is_later(refused: Exception, error: Exception) -> bool:
 class _Learned:
     """Findings of the attempts to trace a function, for the next one.
 
-    These are the lists that need room, by where they are created; the variables that loops must assign; and the
-    locations of elements under masks that are stored into.
+    These are the lists that need room, by where they are created; the variables that loops must assign, or that are
+    None where nothing is assigned; and the locations of elements under masks that are stored into.
     """
 
     rooms: dict[str, Room] = field(default_factory=dict)
@@ -222,7 +222,7 @@ class _Learned:
     def adds(self, error: Exception) -> bool:
         """Add what an error asks for; False if that is nothing new."""
         sites: frozenset[str] = getattr(error, "lists", frozenset()) - self.rooms.keys()
-        names: frozenset[Any] = getattr(error, "unassigned", frozenset()) - self.assigned
+        names = {*[name for name in getattr(error, "unassigned", ()) if name not in self.assigned][:1]}
         stored: frozenset[Any] = getattr(error, "masks", frozenset()) - self.masks
         self.rooms |= {site: Room(site) for site in sorted(sites)}
         self.assigned |= names

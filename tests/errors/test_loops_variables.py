@@ -77,12 +77,12 @@ def test_assigned_in_one_branch() -> None:
     check_error(
         lambda: ml.compile(one_branch)(V),
         """
-        mlirml.UnassignedNameError: `t` may have no value here: a branch assigns it, but not in every case
-          --> test_loops_variables.py:26:16 (one_branch)
+        mlirml.UnassignedNameError: `t` has no value here: a branch assigns it, but not in this case
+          --> test_loops_variables.py:26:9 (one_branch)
             |
          26 |         x[i] = t
-            |                ^
-           = help: give `t` a value before a branch
+            |         ^^^^
+           = help: give `t` a value before
         """,
     )
 

@@ -47,7 +47,16 @@ class Optional:
         return parts["value"] if present else None
 
     def _mlirml_given(self) -> Any:
-        return self.checked(Check("DTypeError", "a value that is None is used as a number", _HELP))
+        name = self.unassigned()
+        if name is None:
+            return self.checked(Check("DTypeError", "a value that is None is used as a number", _HELP))
+        message = f"`{name}` has no value here: a branch assigns it, but not in this case"
+        return self.checked(Check("UnassignedNameError", message, f"give `{name}` a value before"))
+
+    def unassigned(self) -> str | None:
+        """The name of a variable that is not None where it has no value, but unassigned; None for others."""
+        present = getattr(getattr(self.present, "_cell", None), "value", None)
+        return None if present is None else self.present._trace.unassigned.get(getattr(present, "name", ""))
 
     def checked(self, check: Check) -> Any:
         """The value, with a check at run time that it is there."""
@@ -81,6 +90,11 @@ class Optional:
             raise DTypeError("an integer that is None depending on data", help=_HELP)
 
 
+def assigned(x: Any) -> Any:
+    """Any value; of a variable that may be unassigned the value that it has, which is checked at run time."""
+    return x._mlirml_given() if type(x) is Optional and x.unassigned() is not None else x
+
+
 def given(x: Any) -> Any:
     """Any value; of a variable that may be None the value that it has, which is checked at run time."""
     return x._mlirml_given() if type(x) is Optional else x
@@ -90,7 +104,7 @@ def _operated(self: Optional, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
     if ufunc not in (np.equal, np.not_equal):
         return ufunc(*map(given, operands))
     with at_user_line():
-        equal = _equal(*operands)
+        equal = _equal(*map(assigned, operands))
         return equal if ufunc is np.equal else np.logical_not(equal)
 
 
@@ -98,6 +112,8 @@ def _equal(one: Any, other: Any) -> Any:
     """`one == other`, as Python compares None with all else, too."""
     if type(one) is not Optional:
         one, other = other, one
+    if type(one) is not Optional:
+        return np.equal(one, other)
     if other is None:
         return np.logical_not(one.present)
     if type(other) is not Optional:

@@ -10,11 +10,14 @@ from mlirml.errors import CaptureError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.constructs import Construct, Retrace, note_store
 from mlirml.frontend.arrays.list_parts import PartedList, update_items
 from mlirml.frontend.arrays.number_lists import settle
+from mlirml.frontend.arrays.optional import Optional
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Element, Snapshot
 from mlirml.frontend.loops.signatures import Signature
-from mlirml.frontend.loops.variables import Stored, Variables
+from mlirml.frontend.loops.variables import UNBOUND, Stored, Variables
+from mlirml.frontend.source.unbound import maybe
 from mlirml.frontend.state.recursion import DEEPEST
+from mlirml.frontend.tracing.affine import value_in
 from mlirml.frontend.tracing.trace import Trace
 
 MOST_ATTEMPTS = 500
@@ -59,10 +62,22 @@ class RetracedConstruct(Construct):
             self._attempts()
         finally:
             self.trace.nested[self.key] = depth
+        self.note_unassigned(self.own)
+
+    def note_unassigned(self, names: Iterable[str]) -> None:
+        """Note the variables that are unassigned where their values are None."""
+        for name in names if self.trace.assigned else ():
+            value = self.variables.get(name) if maybe(name, self.key) in self.trace.assigned else None
+            present = value_in(value.present) if type(value) is Optional else None
+            if present is not None:
+                self.trace.unassigned[present.name] = name
 
     def _attempts(self) -> None:
         b = self.trace.builder
         update_items(self.trace)
+        for name in self.own:
+            if maybe(name, self.key) in self.trace.assigned and self.variables.get(name) is UNBOUND:
+                self.variables.set(name, None)
         self.held = Snapshot(self.variables.items())
         self.add_elements(self.held.known(self.trace.changed_elements.get((type(self), self.key), ())))
         for _ in range(MOST_ATTEMPTS):

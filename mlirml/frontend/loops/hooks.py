@@ -19,7 +19,7 @@ from mlirml.frontend.arrays.constructs import InlineStore, inline, is_certain
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.number_lists import element_at, exchange, is_dynamic_integer
-from mlirml.frontend.arrays.optional import Optional, given
+from mlirml.frontend.arrays.optional import Optional, assigned, given
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.loops.branch import Branch
@@ -385,6 +385,7 @@ class Hooks(ListHooks):
         """The truth of a value: a constant, or a rank-0 bool of the program."""
         if type(x) is GrowingList and x.rows is not None and x.rows.counter is not None:
             x = x.rows.length > 0
+        x = assigned(x)
         if type(x) is Optional:
             x = truth_of(x)
         if not isinstance(x, Traced):

@@ -234,6 +234,7 @@ class Loop(RetracedConstruct):
             filled = self._filled(name, before[name], inside)
             self.variables.set(name, filled)
             self.inside[name] = filled, () if filled is UNBOUND else Tree.of(filled).leaves
+        self.note_unassigned(self.slots)
 
     def _joined(self, values: Sequence[tuple[Slot, Any]], lengths: dict[str, Any]) -> list[Any]:
         """The carried leaves of a variable: buffers become slices of the carried lengths, which are added."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.optional import Optional
+from mlirml.frontend.arrays.optional import Optional, assigned
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.affine import Condition, value_in
 from mlirml.ir.text.builder import Check
@@ -17,6 +17,7 @@ from mlirml.ir.text.builder import Check
 
 def is_same(one: Any, other: Any) -> Any:
     """`one is other`: values that may be None are compared with None, and booleans of one type with each other."""
+    one, other = assigned(one), assigned(other)
     if one is None or type(other) is Optional:
         one, other = other, one
     if type(one) is Optional and (other is None or _boolean_type(other) is not None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import CodeType
 from typing import Any
 
 from mlirml.errors import UnassignedNameError
@@ -42,6 +43,11 @@ def in_user_words(error: NameError, reasons: Mapping[str, Any]) -> UnassignedNam
         message = f"`{name}` may have no value here: {reason} assigns it, but not in every case"
         help_ = f"give `{name}` a value before {reason}"
     found = UnassignedNameError(message, location=location, help=help_)
-    if construct is not None and hasattr(construct, "iterates"):
-        found.unassigned = frozenset([(name, construct.key)])
+    by_loop = [(name, construct.key)] if construct is not None and hasattr(construct, "iterates") else []
+    found.unassigned = (*by_loop, maybe(name, code))
     return found
+
+
+def maybe(name: str, code: CodeType) -> tuple[str, str]:
+    """The key of a variable that is None where it has no value, so that this is checked when the program runs."""
+    return name, code.co_filename

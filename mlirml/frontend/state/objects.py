@@ -21,6 +21,7 @@ from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import Growth, PartedList, Rows, is_numeric_list
+from mlirml.frontend.arrays.optional import Optional, assigned
 from mlirml.frontend.state.concrete_arrays import original
 from mlirml.frontend.user_objects import attributes_of
 from mlirml.ir.text.dtypes import is_float
@@ -207,6 +208,9 @@ def flatten_result(result: Any, is_known: Callable[[Any], bool], trace: Trace) -
 
     `is_known` is true for objects that a call does not create. An array of dynamic length is a buffer and its lengths.
     """
+    if trace.unassigned:
+        leaves, tree = flatten(result, is_leaf=lambda x: type(x) is Optional)
+        result = tree.unflatten([*map(assigned, leaves)])
     leaves, tree = flatten(result, is_leaf=_is_one_leaf)
     if not all(isinstance(x, _PLAIN) or is_dynamic(x) for x in leaves):
         leaves, tree = flatten_objects(result, lambda x: _is_one_leaf(x) or is_dynamic(x), is_known)

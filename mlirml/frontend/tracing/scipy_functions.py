@@ -57,9 +57,7 @@ def compiled_form(function: Any) -> Callable[..., Any] | None:
         return getattr(owner, function.__name__, None)
     name = getattr(function, "__name__", "")
     if name in _LAPACK:
-        from mlirml.frontend.functions import banded
-
-        return _without_options(banded.tridiagonal, function)
+        return _without_options(importlib.import_module("mlirml.linalg").tridiagonal, function)
     module = getattr(function, "__module__", None) or ""
     if module.startswith("scipy.linalg.") and getattr(sys.modules["scipy.linalg"], name, None) is function:
         linalg = importlib.import_module("mlirml.linalg")

@@ -128,6 +128,7 @@ class Trace:
         self.learned: dict[Any, Any] = {}  # facts about loops and branches, by the types of the variables before them
         self.signed: list[Any] = []  # objects in its keys, kept alive so that their addresses are not reused
         self.assigned: set[Any] = set()  # variables that a check says to have a value, with the code of loops
+        self.unassigned: dict[str, str] = {}  # the names of variables by those of bools that tell if they have a value
         self.masks: set[Any] = set()  # the locations of masks whose elements are side by side from the beginning
         self.unbound: dict[str, Any] = {}  # the loop or branch because of which a variable may be unassigned
         self.drawn: dict[Any, Any] = {}  # the first use of each key of `mlirml.random`

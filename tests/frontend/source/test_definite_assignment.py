@@ -142,7 +142,70 @@ def by_another_name(x: Any) -> float:
     return total
 
 
-@pytest.mark.parametrize("function", [read_in_the_next_round, read_after, by_another_name], ids=lambda f: f.__name__)
-def test_a_variable_that_may_have_none_is_refused(function: Any) -> None:
-    with pytest.raises(ml.UnassignedNameError, match=r"`s` (may have no value|is used before it is assigned)"):
-        ml.compile(function)(np.random.default_rng(0).random(40))
+def last_one(x: Any) -> Any:
+    for i in range(len(x)):
+        if x[i] > 0.7:
+            best = i
+        if x[i] > 0.9 and best > 1:
+            best -= 1
+    return best, {"best": best * 2}
+
+
+def in_a_nested_loop(x: Any) -> float:
+    total = 0.0
+    for i in range(3):
+        for j in range(len(x)):
+            if x[j] > 0.3 * i + 0.2:
+                low, where = x[j] * i, j
+        total += low + where
+    return total
+
+
+def an_array(x: Any) -> Any:
+    steps = 0
+    while x[0] < 100:
+        if x[1] > 0.5:
+            pair = np.array([x[0], 1.0])
+        x = x * 2
+        if x[0] > 1:
+            x = x + pair[0]
+        steps += 1
+    return x, pair, steps
+
+
+def is_none(x: Any) -> int:
+    count = 0
+    for i in range(len(x)):
+        if x[i] > 0.5:
+            found = x[i]
+        if found is None:
+            count += 1
+        if found:
+            count += 2
+    return count
+
+
+FUNCTIONS = [read_after, by_another_name, last_one, in_a_nested_loop, an_array, is_none]
+
+
+def test_a_variable_that_is_read_before_it_is_assigned_is_refused() -> None:
+    with pytest.raises(ml.UnassignedNameError, match="`s` is used before it is assigned"):
+        ml.compile(read_in_the_next_round)(np.random.default_rng(0).random(40))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_a_variable_has_a_value_or_none_depending_on_data(function: Any) -> None:
+    compiled = ml.compile(function)
+    rng, raised = np.random.default_rng(0), set()
+    for size in (1, 2, 3, 3, 3, 4, 6, 9):
+        x = rng.random(max(size, 2))
+        try:
+            expected = function(x)
+        except UnboundLocalError:
+            raised.add(True)
+            with pytest.raises(ml.UnassignedNameError, match="has no value here: a branch assigns it"):
+                compiled(x)
+            continue
+        raised.add(False)
+        np.testing.assert_equal(compiled(x), expected)
+    assert raised == {True, False}
