@@ -322,7 +322,10 @@ class _Rewriter(ast.NodeTransformer):
         if node.exc is None:
             return node
         error = _at(ast.Name(".error", ast.Load()), node)
-        raised = _call("raising", [self.message(node.exc)], node)
+        made: list[ast.expr] = [self.message(node.exc)]
+        if isinstance(node.exc, ast.Call):
+            made = [_later(made[0]), _later(self.visit(deepcopy(node.exc.func))), ast.Constant(_text_of(node.exc))]
+        raised = _call("raising", made, node)
         found = _at(ast.NamedExpr(ast.Name(".error", ast.Store()), raised), node)
         test = ast.Compare(found, [ast.IsNot()], [ast.Constant(None)])
         return _at(ast.If(test, [_at(ast.Raise(error, node.cause), node)], []), node)
@@ -714,6 +717,12 @@ def _list_type(origin: ast.AST) -> ast.expr:
 
 def _hook(name: str, arguments: Sequence[ast.expr], origin: ast.AST) -> ast.stmt:
     return _at(ast.Expr(_call(name, arguments, origin)), origin)
+
+
+def _text_of(error: ast.Call) -> str:
+    """The text of an exception whose message is made of dynamic values: the string that they are put into."""
+    texts = [n.value for arg in error.args for n in ast.walk(arg) if isinstance(n, ast.Constant) and type(n.value) is str]
+    return max(texts, key=len, default=", ".join(map(ast.unparse, error.args)))
 
 
 def _later(node: ast.expr) -> ast.expr:

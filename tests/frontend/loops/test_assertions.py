@@ -184,3 +184,41 @@ def test_while_loops(target: str) -> None:
 
 def test_what_pytest_makes_of_assertions_is_no_state() -> None:
     assert len(ml.trace(positive, GOOD).guards) < 10
+
+
+def by_format(x: Any, most: int) -> Any:
+    message = "no convergence after {} iterations"
+    count = 0
+    while x > 1:
+        x, count = x / 2, count + 1
+        if count > most:
+            raise ValueError(message.format(count))
+    return x
+
+
+def by_percent(x: Any, most: int) -> Any:
+    count = 0
+    while x > 1:
+        x, count = x / 2, count + 1
+        if count > most:
+            raise RuntimeError("no convergence after %d iterations" % count)
+    return x
+
+
+def by_text(x: Any, most: int) -> Any:
+    count = 0
+    while x > 1:
+        x, count = x / 2, count + 1
+        if count > most:
+            raise ArithmeticError("no convergence, iterations: " + str(count), count)
+    return x
+
+
+@pytest.mark.parametrize("function", [by_format, by_percent, by_text], ids=lambda f: f.__name__)
+def test_messages_that_are_made_of_dynamic_numbers_show_their_text(function: Any) -> None:
+    compiled = ml.compile(function)
+    assert compiled(5.0, 10) == function(5.0, 10)
+    with pytest.raises(Exception) as expected:
+        function(1e9, 10)
+    with pytest.raises(expected.type, match="no convergence|message.format"):
+        compiled(1e9, 10)
