@@ -721,7 +721,8 @@ def _hook(name: str, arguments: Sequence[ast.expr], origin: ast.AST) -> ast.stmt
 
 def _text_of(error: ast.Call) -> str:
     """The text of an exception whose message is made of dynamic values: the string that they are put into."""
-    texts = [n.value for arg in error.args for n in ast.walk(arg) if isinstance(n, ast.Constant) and type(n.value) is str]
+    found = [n.value for arg in error.args for n in ast.walk(arg) if isinstance(n, ast.Constant)]
+    texts = [value for value in found if isinstance(value, str)]
     return max(texts, key=len, default=", ".join(map(ast.unparse, error.args)))
 
 

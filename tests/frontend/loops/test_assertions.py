@@ -201,7 +201,7 @@ def by_percent(x: Any, most: int) -> Any:
     while x > 1:
         x, count = x / 2, count + 1
         if count > most:
-            raise RuntimeError("no convergence after %d iterations" % count)
+            raise RuntimeError("no convergence after %d iterations" % count)  # noqa: UP031
     return x
 
 
@@ -218,7 +218,7 @@ def by_text(x: Any, most: int) -> Any:
 def test_messages_that_are_made_of_dynamic_numbers_show_their_text(function: Any) -> None:
     compiled = ml.compile(function)
     assert compiled(5.0, 10) == function(5.0, 10)
-    with pytest.raises(Exception) as expected:
+    with pytest.raises((ValueError, RuntimeError, ArithmeticError)) as expected:
         function(1e9, 10)
-    with pytest.raises(expected.type, match="no convergence|message.format"):
+    with pytest.raises(expected.type, match=r"no convergence|message\.format"):
         compiled(1e9, 10)
