@@ -342,18 +342,18 @@ class Hooks(ListHooks):
                 test=again,
             ).run()
 
-    def raising(self, error: Any, kind: Callable[[], Any] | None = None, text: str = "") -> Any:
+    def raising(self, error: Any, class_: Callable[[], Any] | None = None, text: str = "") -> Any:
         """The exception of a `raise` statement; None if it is raised depending on dynamic values.
 
-        `error` makes one of which `kind` gives the class: with `text` as the message if that needs dynamic values.
+        `error` makes one of which `class_` gives the class: with `text` as the message if that needs dynamic values.
         """
-        if kind is not None:
+        if class_ is not None:
             try:
                 error = error()
             except TracedValueError as refused:
                 if refused.sizes:
                     raise
-                error = kind()(text)
+                error = class_()(text)
         region, b = self._trace.builder.region, self._trace.builder
         if region.parent is None or is_certain(region):
             return error
