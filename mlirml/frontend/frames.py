@@ -15,6 +15,7 @@ from mlirml.errors import CaptureError, SourceLocation
 _CACHE: dict[tuple[int, int], tuple[CodeType, SourceLocation]] = {}
 _CACHE_LIMIT = 1 << 14
 _INTERNAL: dict[int, tuple[CodeType, bool]] = {}
+_IDS: set[int] = set()  # of the codes in it that are internal
 _POSITIONS: dict[int, tuple[CodeType, list[tuple[int | None, int | None, int | None, int | None]]]] = {}
 _HOOKS = ("mlirml.frontend.loops.hooks", "mlirml.frontend.loops.list_hooks", "mlirml.frontend.loops.membership")
 _MOST_CODES = 64
@@ -29,8 +30,22 @@ def is_internal(frame: FrameType) -> bool:
     if known is None:
         if len(_INTERNAL) >= _CACHE_LIMIT:
             _INTERNAL.clear()
+            _IDS.clear()
         known = _INTERNAL[id(code)] = code, _is_internal(frame)
+        if known[1]:
+            _IDS.add(id(code))
     return known[1]
+
+
+def above_internal(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:
+    """The innermost user frame from a frame on, after the frame that it has called; None for either if there is none.
+
+    Each operation asks for it, from below some thirty frames.
+    """
+    call = None
+    while frame is not None and (id(frame.f_code) in _IDS or is_internal(frame)):
+        call, frame = frame, frame.f_back
+    return call, frame
 
 
 def _is_internal(frame: FrameType) -> bool:
@@ -60,10 +75,7 @@ def is_in_library() -> bool:
 
 def user_frame(depth: int = 1) -> FrameType | None:
     """The user's frame that is executing now, or None outside of any."""
-    frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and is_internal(frame):
-        frame = frame.f_back
-    return frame
+    return above_internal(sys._getframe(depth))[1]
 
 
 def user_variables() -> Iterator[tuple[str, object]]:

@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import SourceLocation, UnsupportedSyntaxError
 from mlirml.frontend import iteration_limits
-from mlirml.frontend.frames import code_location, frame_location, is_internal
+from mlirml.frontend.frames import above_internal, code_location, frame_location, is_internal
 
 _Loop = tuple[int, int, int]  # its first instruction, its last one, and its line
 MOST_OPERATIONS = 20_000
@@ -83,10 +83,7 @@ class LocationTracker:
             raise iteration_limits.LongIteration
         if self._count % MOST_OPERATIONS == 0:
             _refuse_unread_loops(sys._getframe(1))
-        frame: FrameType | None = sys._getframe(2)
-        call: FrameType | None = None
-        while frame is not None and is_internal(frame):
-            call, frame = frame, frame.f_back
+        call, frame = above_internal(sys._getframe(2))
         if frame is None:
             return None
         location = frame_location(frame)
