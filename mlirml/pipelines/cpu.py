@@ -153,6 +153,7 @@ def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
         "mlirml-narrow-elements",
         step("mlirml-block-examples", processor=machine),
         "canonicalize",
+        "mlirml-fold-guards",
         "mlirml-forward-inits",
         "cse",
         step("mlirml-skip-masked", processor=machine),
