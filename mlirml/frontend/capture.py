@@ -29,6 +29,7 @@ from mlirml.frontend.current import CURRENT
 from mlirml.frontend.frames import innermost_location
 from mlirml.frontend.functions.other_functions import FUNCTIONS
 from mlirml.frontend.namespace.numpy_namespace import Namespace, module_for, retarget
+from mlirml.frontend.namespace.operator_methods import OperatorMethods
 from mlirml.frontend.source.choose import can_turn
 from mlirml.frontend.spec import TensorSpec
 from mlirml.frontend.state.contents import NewContents, changed_contents, refused
@@ -245,7 +246,9 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
     args, named = _with_statics(dynamic, kwargs, statics)
     args = [module_for(x, state) for x in args]
     named = {key: module_for(x, state) for key, x in named.items()}
-    for root in (function, *statics.values(), *(x for x in in_tree.with_leaves(inputs) if not isinstance(x, Traced))):
+    state.methods = OperatorMethods()
+    roots = function, *statics.values(), *(x for x in in_tree.with_leaves(inputs) if not isinstance(x, Traced))
+    for root in roots:
         state.reached.add(root)
     items = kwargs.get(STATE, ())
     state.sizes = _sizes(inputs, specs, paths, {id(x) for x in flatten(items)[0]})
@@ -254,7 +257,9 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
     state.changes = effects.changes
     token = CURRENT.set(state)
     try:
-        with effects, recursion_errors(state.sizes), _uncovered(state), caught_errors():
+        with state.methods, effects, recursion_errors(state.sizes), _uncovered(state), caught_errors():
+            for root in roots:
+                state.methods.add(root)
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         close_items(state)
         for item in state.copied_items:

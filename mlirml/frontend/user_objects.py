@@ -79,3 +79,14 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
         return None
     slots = {name: getattr(value, name) for name, _ in slots_of(kind) if hasattr(value, name)}
     return slots | dict(getattr(value, "__dict__", {}))
+
+
+ORIGINAL = "__mlirml_original__"
+"""The attribute of a method or property that holds the one of the user's class that it replaces."""
+
+
+def unreplaced(attribute: Any) -> Any:
+    """The attribute of a class as the user wrote it."""
+    is_method = isinstance(attribute, (types.FunctionType, property))
+    held = getattr(attribute, "__dict__", None) if is_method else None
+    return held.get(ORIGINAL, attribute) if held else attribute

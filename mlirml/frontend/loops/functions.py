@@ -144,6 +144,8 @@ def _is_rows(x: Any) -> bool:
 
 def _constructed(trace: Trace, class_: Any, /, *args: Any, **kwargs: Any) -> Any:
     """An object of a user's class, whose `__init__` is called as other methods are."""
+    if trace.methods is not None:
+        trace.methods.add(class_)
     start = inspect.getattr_static(class_, "__init__", None)
     plain = type(class_) is type and inspect.getattr_static(class_, "__new__") is vars(object)["__new__"]
     if not plain or not isinstance(start, types.FunctionType):

@@ -417,6 +417,8 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     if distribution is not None:
         return distribution
     trace.reached.add(value)
+    if trace.methods is not None:
+        trace.methods.add(value)
     return trace.watched(value) if type(value) is np.ndarray else value
 
 

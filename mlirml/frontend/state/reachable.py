@@ -25,6 +25,7 @@ from mlirml.frontend.user_objects import (  # fmt: skip
     is_package,
     is_random,
     slots_of,
+    unreplaced,
 )
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.dtype, type(...), range, slice)
@@ -241,8 +242,11 @@ class Reached:
         self._classes[class_] = classes = tuple(c for c in class_.__mro__ if not is_package(c.__module__))
         for one in classes:
             self.guard(one, None, len(vars(one)))  # a new attribute may hide that of a base
-            special = [f for n, f in vars(one).items() if n[:2] == "__" and n not in _UNCALLED]
-            self._more(f for f in special if isinstance(f, types.FunctionType))
+            for name, value in vars(one).items():
+                method = unreplaced(value)
+                if name[:2] == "__" and name not in _UNCALLED and isinstance(method, types.FunctionType):
+                    self.guard(one, name, method)
+                    self._more((method,))
         self.objects.append(_Attributes(class_, None, False))
 
     def _attributes(self, one: _Attributes) -> None:
@@ -260,7 +264,7 @@ class Reached:
         for class_ in classes:
             for name in [n for n in vars(class_) if n not in one.seen and (n in wanted or (every and n[:2] != "__"))]:
                 one.seen.add(name)
-                value = vars(class_)[name]
+                value = unreplaced(vars(class_)[name])
                 if not isinstance(value, types.MemberDescriptorType):
                     self.guard(class_, name, value)
                 self._more((value,))

@@ -116,6 +116,7 @@ class Trace:
         self.sizes: dict[str, frozenset[str]] = {}  # the Python integer arguments that a number is computed from
         self.guards: dict[Any, Guard] = {}
         self.reached = Reached(self.guards)
+        self.methods: Any = None  # the replaced methods of the user's classes
         self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
         # The reason to make an array held by an object an input and output of the program.
         self.refused: CaptureError | None = None  # the last error for a value that is not known yet
