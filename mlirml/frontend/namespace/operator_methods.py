@@ -11,7 +11,6 @@ import functools
 import threading
 import types
 from abc import ABCMeta
-from collections.abc import Callable
 from typing import Any
 
 from mlirml.core.dataclass import dataclass
@@ -113,7 +112,8 @@ def _leave(class_: type) -> None:
 def _replacement(name: str, attribute: Any) -> Any:
     """The attribute that asks for the current trace; None for one that stays."""
     if type(attribute) is property:
-        getter, setter = (_of_trace(x) if _is_of_user(x) else x for x in (attribute.fget, attribute.fset))
+        functions: tuple[Any, Any] = attribute.fget, attribute.fset
+        getter, setter = (_of_trace(x) if _is_of_user(x) else x for x in functions)
         new = _Property(getter, setter, attribute.fdel, attribute.__doc__)
         setattr(new, ORIGINAL, attribute)
         return new
@@ -129,7 +129,7 @@ def _is_of_user(function: Any) -> bool:
     return isinstance(function, types.FunctionType) and function.__code__.co_filename != "<string>"
 
 
-def _of_trace(function: types.FunctionType) -> Callable[..., Any]:
+def _of_trace(function: types.FunctionType) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         trace = CURRENT.get()
