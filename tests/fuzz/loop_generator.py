@@ -429,6 +429,7 @@ class _Writer:
         for other, _, _ in outer:
             certain |= {f"range({other}, n)", f"range({other} + 1)", f"range({other}, -1, -1)"}
         later = f"last_{name}" if text in certain and self.chance(15) else ""
+        some = f"some_{name}" if not later and self.chance(8) else ""
         self.line(f"for {name} in {text}:")
         self.loops[name] = low, max(low, high)
         factor = max(high - low + 1, 1)
@@ -440,12 +441,18 @@ class _Writer:
                 self.line(f"else: {later} = {later} + {self.element()}")
             elif later:
                 self.line(f"{later} = {self.element()}")
+            if some:
+                self.line(f"if {self.condition()}: {some} = {self.element()}")
             self.statements(3)
+            if some:
+                self.line(f"if {self.pick(self.condition(), f'{name} > 1')}: s = s + {some}")
         self.in_loop -= 1
         self.rounds //= factor
         del self.loops[name]
         if later:  # a variable that gets its first value in the loop
             self.line(f"s = {later} + {self.pick(name, 'k')}")
+        elif some and self.chance(30):  # or that the data give a value
+            self.line(f"s = {some}")
 
     def nested_loop(self) -> None:
         """One `for` over the positions of two dimensions."""

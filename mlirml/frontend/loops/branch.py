@@ -47,6 +47,7 @@ from mlirml.frontend.loops.variables import (
     same,
     value_of_type,
 )
+from mlirml.frontend.source.unbound import in_user_words
 from mlirml.frontend.tracing.affine import Condition
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Mark, Value
@@ -150,6 +151,11 @@ class Branch(RetracedConstruct):
                     del self.trace.copied_items[known_items:]
                     self.trace.open_items[:] = open_items
                     self._fail(number, error, mark, before)
+                except NameError as error:
+                    unassigned = in_user_words(error, self.trace.unbound)
+                    if unassigned is None or unassigned.unassigned[-1] not in self.trace.assigned:
+                        raise
+                    self._fail(number, unassigned, mark, before)
                 close_items(self.trace)
             settled.extend(one for one in self.trace.copied_items[known_items:] if not one.has_changed())
             missing = {} if loop is None else loop.missing

@@ -56,10 +56,18 @@ class RetracedConstruct(Construct):
         """Trace it."""
         depth = self.trace.nested.get(self.key, 0)
         self.trace.nested[self.key] = depth + 1
+        maybes = [name for name in self.own if maybe(name, self.key) in self.trace.assigned]
+        unassigned = [name for name in maybes if self.variables.get(name) is UNBOUND]
         try:
             if depth == DEEPEST:
                 raise RecursionError
+            for name in unassigned:
+                self.variables.set(name, None)
             self._attempts()
+        except BaseException:
+            for name in unassigned:
+                self.variables.set(name, UNBOUND)
+            raise
         finally:
             self.trace.nested[self.key] = depth
         self.note_unassigned(self.own)
@@ -75,9 +83,6 @@ class RetracedConstruct(Construct):
     def _attempts(self) -> None:
         b = self.trace.builder
         update_items(self.trace)
-        for name in self.own:
-            if maybe(name, self.key) in self.trace.assigned and self.variables.get(name) is UNBOUND:
-                self.variables.set(name, None)
         self.held = Snapshot(self.variables.items())
         self.add_elements(self.held.known(self.trace.changed_elements.get((type(self), self.key), ())))
         for _ in range(MOST_ATTEMPTS):
