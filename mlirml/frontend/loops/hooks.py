@@ -27,9 +27,10 @@ from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.failing import FAILURES, failing_apart
 from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
+from mlirml.frontend.loops.generator_hooks import GeneratorHooks
 from mlirml.frontend.loops.iterations import Iteration, run_over
 from mlirml.frontend.loops.iterators import Iterators
-from mlirml.frontend.loops.list_hooks import ListHooks, Part, nothing, unchanged
+from mlirml.frontend.loops.list_hooks import Part, nothing, unchanged
 from mlirml.frontend.loops.membership import contains
 from mlirml.frontend.loops.narrowing import is_same, narrowed, truth_of
 from mlirml.frontend.loops.orders import compared, have_items_of_program
@@ -63,7 +64,7 @@ def _asks_for_more(error: Exception) -> bool:
     return isinstance(error, CaptureError) and bool(error.lists or error.unassigned or error.masks)
 
 
-class Hooks(ListHooks):
+class Hooks(GeneratorHooks):
     """The hooks of a trace."""
 
     def __init__(self, trace: Trace) -> None:

@@ -184,7 +184,8 @@ def given(root: ast.AST, own: bool = False) -> Names:
 def _functions(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     for node in nodes:
         if isinstance(node, _SCOPES):
-            yield node
+            if not hasattr(node, "is_consumer"):  # called by the next statement only
+                yield node
         else:
             yield from _functions(ast.iter_child_nodes(node))
 

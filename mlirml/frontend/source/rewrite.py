@@ -13,6 +13,7 @@ are the cells of its closures, which the hooks read and set.
 from __future__ import annotations
 
 import ast
+import inspect
 import itertools
 import types
 import weakref
@@ -21,8 +22,18 @@ from copy import deepcopy
 from functools import reduce
 from typing import TypeVar
 
+from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.source.closures import with_shared_lists
 from mlirml.frontend.source.functions import Definition, Source, source_of
+from mlirml.frontend.source.generators import (
+    Callees,
+    consumes,
+    first_item_of,
+    is_call,
+    is_generator,
+    with_consumer,
+    with_consumers,
+)
 from mlirml.frontend.source.jumps import RESULT, without_jumps
 from mlirml.frontend.source.liveness import (
     Names,
@@ -38,9 +49,11 @@ from mlirml.frontend.source.liveness import (
 )
 from mlirml.frontend.source.simplify import simplified
 from mlirml.frontend.source.unsupported import (
+    READERS,
     check_syntax,
     has_loops,
     has_selections,
+    is_call_of,
     is_filter,
     is_folded,
     is_selection,
@@ -59,30 +72,47 @@ _TOTAL, _ITEM = ".total", ".item"  # parameters of the functions that generators
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-_REWRITTEN: weakref.WeakKeyDictionary[types.CodeType, types.CodeType] = weakref.WeakKeyDictionary()
+_Versions = dict[tuple[Names, bool], types.CodeType]
+_REWRITTEN: weakref.WeakKeyDictionary[types.CodeType, tuple[Callees, _Versions]] = weakref.WeakKeyDictionary()
 
 
-def loop_code(function: types.FunctionType) -> types.CodeType:
-    """The code of a function with hooks; its own code if it has no source, or no loops and branches."""
+def loop_code(function: types.FunctionType, stops: bool = False) -> types.CodeType:
+    """The code of a function with hooks; its own code if it has no source, or no loops and branches.
+
+    That of a generator calls a function for each item, which may end it if it `stops`.
+    """
     code = function.__code__
     known = _REWRITTEN.get(code)
     if known is None:
         source = source_of(function)
-        if source is None or (refused(source.node) and not has_loops(source.node)):
-            known = code  # traced without hooks
+        yields = inspect.isgeneratorfunction(function)
+        if source is None and yields:
+            raise UnsupportedSyntaxError(f"the source of the generator `{code.co_name}` cannot be read")
+        if source is None or (refused(source.node) and not has_loops(source.node) and not yields):
+            callees, versions = Callees(frozenset(), frozenset()), {(frozenset[str](), stops): code}  # without hooks
         else:
             check_syntax(source, code.co_name)
-            known = rewritten(source, code)
-        _REWRITTEN[code] = known
-    return known
+            callees, versions = Callees.of(source.node), {}
+        known = _REWRITTEN[code] = callees, versions
+    callees, versions = known
+    version = callees.generators(function), stops
+    if version not in versions:
+        source = source_of(function)
+        assert source is not None
+        versions[version] = rewritten(source, code, *version)
+    return versions[version]
 
 
-def rewritten(source: Source, code: types.CodeType) -> types.CodeType:
-    """The code of a definition with hooks."""
+def rewritten(
+    source: Source, code: types.CodeType, generators: Names = frozenset(), stops: bool = False
+) -> types.CodeType:
+    """The code of a definition with hooks, which calls generators of the given names."""
     node = source.node
     if isinstance(node, ast.Lambda) and has_selections(node):  # which become statements
         node = _at(ast.FunctionDef(".function", node.args, [_at(ast.Return(node.body), node)], [], None), node)
-    node = _Rewriter().definition(node)
+    if isinstance(node, ast.FunctionDef) and is_generator(node):
+        node = with_consumer(node, stops)
+    node = _Rewriter(generators).definition(node)
     body: list[ast.stmt]
     if isinstance(node, ast.Lambda):
         body, name = [ast.copy_location(ast.Return(node), node)], code.co_name
@@ -121,8 +151,9 @@ def _named(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self) -> None:
+    def __init__(self, generators: Names) -> None:
         self.count = 0
+        self.generators = generators
         self.appended: Names = frozenset()  # lists that loops, or functions called in them, may append to
         self.indexed: Names = frozenset()  # lists that may have a dynamic index
         self.stored: Names = frozenset()  # arrays that are stored into, or passed to functions that may do so
@@ -142,7 +173,7 @@ class _Rewriter(ast.NodeTransformer):
             plain[first:],
             arguments.vararg and ast.arg(arguments.vararg.arg),
             [ast.arg(a.arg) for a in arguments.kwonlyargs],
-            [None for _ in arguments.kw_defaults],
+            [None for _ in arguments.kwonlyargs],
             arguments.kwarg and ast.arg(arguments.kwarg.arg),
             [],
         )
@@ -151,10 +182,11 @@ class _Rewriter(ast.NodeTransformer):
         return self.function(with_shared_lists(node), kept, [])
 
     def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
-        loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While))]
-        changing = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While, ast.If)) or is_extension(n)]
+        node = with_consumers(node, self.generators)
+        loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While)) or hasattr(n, "is_consumer")]
+        others = [n for n in ast.walk(node) if isinstance(n, ast.If) or is_extension(n)]
         self.appended = with_aliases(
-            node, self.appended.union(heaps(node), *map(appended, changing), *map(given, loops))
+            node, self.appended.union(heaps(node), *map(appended, [*loops, *others]), *map(given, loops))
         )
         self.indexed = with_aliases(node, self.indexed | indexed(node))
         self.stored = with_aliases(node, self.stored | stored([node]) | given(node, own=True))
@@ -169,9 +201,23 @@ class _Rewriter(ast.NodeTransformer):
         new.type_params = []  # type: ignore[attr-defined]
         return new
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef | list[ast.stmt]:
+        if is_generator(node):
+            return self.generator(node)
         decorators = [self.visit(d) for d in node.decorator_list]
         return self.function(node, self.visit(node.args), decorators)
+
+    def generator(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        """The two functions of a generator, of which the second may end early."""
+        made: list[ast.stmt] = []
+        names = [node.name, f".stopping {node.name}"]
+        for name, stops in zip(names, (False, True)):
+            copy = with_consumer(deepcopy(node), stops)
+            copy.name = name
+            made += [self.function(copy, self.visit(copy.args), [])]
+        parts = [*(_at(ast.Name(name, ast.Load()), node) for name in names), *map(self.visit, node.decorator_list)]
+        new = _call("generator", parts, node)
+        return [*made, _at(ast.Assign([_at(ast.Name(node.name, ast.Store()), node)], new), node)]
 
     def statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         found: list[ast.stmt] = []
@@ -416,10 +462,35 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Subscript(base, index, node.ctx), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if (hook := getattr(node, "hook", None)) is not None:
+            return self.hook_call(node, *hook)
+        if (early := self.ended_early(node)) is not None:
+            return early
+        if any(is_call_of(node, name) for name in READERS) and node.args and is_call(node.args[0], self.generators):
+            node.args[0].hook = "items_of", ()  # type: ignore[attr-defined]
         if isinstance(node.func, ast.Attribute) and node.func.attr in LEFT and not node.keywords:
             args = [self.visit(node.func.value), _at(ast.Constant(node.func.attr), node), *map(self.visit, node.args)]
             return _call("at_left", args, node)
-        return self.folded(node) if is_folded(node) else self.plain_call(node)
+        if is_folded(node) and not consumes(node.args[0], self.generators):
+            return self.folded(node)
+        return self.plain_call(node)
+
+    def hook_call(self, node: ast.Call, name: str, options: tuple[bool, ...]) -> ast.expr:
+        """A call of a hook, or of what a hook makes of a function."""
+        args = [*map(self.visit, node.args)]
+        if isinstance(node.func, ast.Constant):
+            return _call(name, [*map(_later, args)] if name == "boxed" else args, node)
+        function = _call(name, [self.visit(node.func), *map(_constant, options)], node.func)
+        return _at(ast.Call(function, args, [*map(self.visit, node.keywords)]), node)
+
+    def ended_early(self, node: ast.Call) -> ast.expr | None:
+        """`next`, `any` or `all` of a generator function's items, as a loop that takes no more of them than Python."""
+        found = None if self._before is None else first_item_of(node, self.generators)
+        if found is None:
+            return None
+        generator, ends = found
+        looped = self.in_loops(generator, lambda _: [*ends])
+        return _call("first", [self.visit(node.func), _later(looped)], node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         return self._in_scope(node)
@@ -435,6 +506,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         items = self.kept_items(node)
+        if items is not None and consumes(node, self.generators):
+            return items
         new = self._in_scope(node)
         return new if items is None else self.filtered(new, new, items, node)
 
@@ -453,7 +526,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def kept_items(self, node: ast.AST) -> ast.expr | None:
         """The items of a comprehension with conditions, as loops that append them to a list; None for others."""
-        if self._before is None or not isinstance(node, (ast.ListComp, ast.GeneratorExp)) or not is_selection(node):
+        if self._before is None or not isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return None
+        if not is_selection(node) and not consumes(node, self.generators):
             return None
         kept = f".kept{self.count + 1}"
         append = _at(ast.Attribute(_at(ast.Name(kept, ast.Load()), node), "append", ast.Load()), node)
@@ -543,6 +618,7 @@ class _Rewriter(ast.NodeTransformer):
         if takes_first(node):
             items = self.first_item(node)
             items = None if items is None else _call("first", [self.visit(node.func), _later(items)], node)
+        generator = node.args[0] if items is not None and consumes(node.args[0], self.generators) else None
         args, keywords = [self.listed(a) for a in node.args], [self.visit(k) for k in node.keywords]
         function = _call("function", [self.visit(node.func)], node.func)
         call = _at(ast.Call(function, args, keywords), node)
@@ -553,6 +629,8 @@ class _Rewriter(ast.NodeTransformer):
         of_list = _at(ast.Call(function, [items, *args[1:]], keywords), node)
         if isinstance(node.func, ast.Name) and node.func.id == "list":
             of_list = self.list_of(deepcopy(node.func), items, node)
+        if generator is not None:
+            return of_list
         return self.filtered(args[0], call, of_list, node)
 
     def list_of(self, callee: ast.expr, items: ast.expr, node: ast.AST) -> ast.Call:
