@@ -488,8 +488,9 @@ class Hooks(GeneratorHooks):
                 two = other()
             if is_number(one) and is_number(two) and all(map(_is_cheap, b.since(mark))):
                 if logical is not None and _is_bool(one) and _is_bool(two):
+                    weak = joined(*(leaf_type_of(x, "a value") for x in (one, two)))
                     operands = self._wrapped(truth), two if logical is np.logical_or else one
-                    found = self._logical(logical, *operands)
+                    found = self._logical(logical, *operands, weak=weak and weak.weak)
                 else:
                     found = self._select_value(truth, one, two)
         if held.restore() or found is None:
@@ -498,14 +499,14 @@ class Hooks(GeneratorHooks):
             return self._branches(truth, body, other, logical)
         return Traced(trace, Cell(found._cell.value), scalar=True)
 
-    def _logical(self, ufunc: np.ufunc, *operands: Any) -> Any:
-        """A logical function of bools, which of Python's bools is one, an integer in arithmetic, and no `np.bool_`."""
+    def _logical(self, ufunc: np.ufunc, *operands: Any, weak: Any = True) -> Any:
+        """A logical function of bools: if `weak` one of Python's, an integer in arithmetic, and no `np.bool_`."""
         result = self._trace.call_function(ufunc, operands, {})
         value = value_in(result)
         if value is None:
             return result
         self._trace.integers.note(ufunc, operands, value)
-        return self._wrapped(value, all(type(x) is bool or (isinstance(x, Traced) and x._is_weak()) for x in operands))
+        return self._wrapped(value, weak)
 
     def _select_value(self, truth: Value, one: Any, two: Any) -> Traced | None:
         """A select of two numbers; None if they have no common dtype."""

@@ -43,6 +43,7 @@ from mlirml.frontend.state.reachable import Reached
 from mlirml.frontend.tracing import float_errors, scipy_functions
 from mlirml.frontend.tracing.common_scalars import SharedScalars
 from mlirml.frontend.tracing.integer_limits import note_range
+from mlirml.frontend.tracing.mixed_booleans import not_mixed
 from mlirml.frontend.tracing.trace_limits import LocationTracker
 from mlirml.frontend.tracing.unsupported import refuse
 from mlirml.ir.text.builder import Operand, Scalar, Value
@@ -275,8 +276,8 @@ class Trace:
                 raise DTypeError(
                     f"{ufunc.__name__}: Python has none for {names}", help="make an array, `np.array(items)`"
                 )
-            if python and ufunc in _ARITHMETIC:
-                operands = tuple(self._as_integer(x) for x in operands)
+            if ufunc in _ARITHMETIC:
+                operands = tuple(self._as_integer(x) for x in operands) if python else not_mixed(operands)
             if python:
                 operands = self._checked(ufunc, operands)
             if ufunc is np.power and _is_square_of_bools(*operands):
