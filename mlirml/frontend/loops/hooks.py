@@ -26,7 +26,7 @@ from mlirml.frontend.loops.branch import Branch
 from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.failing import FAILURES, failing_apart
 from mlirml.frontend.loops.for_loop import ForLoop
-from mlirml.frontend.loops.functions import replaced
+from mlirml.frontend.loops.functions import divisor, replaced
 from mlirml.frontend.loops.generator_hooks import GeneratorHooks
 from mlirml.frontend.loops.iterations import Iteration, run_over
 from mlirml.frontend.loops.iterators import Iterators
@@ -615,6 +615,10 @@ class Hooks(GeneratorHooks):
             with at_user_line():
                 return element_at(self._trace, items, index)
         return items[index]
+
+    def divisor(self, callee: Any) -> Any:
+        """The callee for a function whose result is the divisor of `/`."""
+        return divisor(self._trace, callee)
 
     def function(self, callee: Any) -> Any:
         """The callee for a function: Python's functions of numbers accept dynamic ones too, `list` dynamic slices."""

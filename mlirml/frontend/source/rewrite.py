@@ -47,6 +47,7 @@ from mlirml.frontend.source.liveness import (
     stored,
     with_aliases,
 )
+from mlirml.frontend.source.patterns import exchanged, factorial_in, is_extension
 from mlirml.frontend.source.simplify import simplified
 from mlirml.frontend.source.unsupported import (
     READERS,
@@ -274,7 +275,7 @@ class _Rewriter(ast.NodeTransformer):
         return [*parts, _hook("if_", [test, *map(_name, parts), *names, *again], node.test)]
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
-        if (pair := _exchanged(node)) is not None:
+        if (pair := exchanged(node)) is not None:
             return _hook("exchange", [self.visit(part) for one in pair for part in (one.value, one.slice)], node)
         targets = [self.visit(target) for target in node.targets]
         if isinstance(targets[0], ast.Name) and targets[0].id in self.stored and is_new_array(node.value):
@@ -302,6 +303,8 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.AugAssign(target, node.op, value), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if (divisor := factorial_in(node)) is not None:
+            divisor.hook = "divisor", ()  # type: ignore[attr-defined]
         new: ast.expr = self.generic_visit(node)  # type: ignore[assignment]
         if isinstance(new, ast.BinOp) and isinstance(new.op, ast.Mult):
             sides = (new.left, new.right), (new.right, new.left)
@@ -661,21 +664,6 @@ def _of_item(target: ast.expr, value: ast.expr, *others: str) -> ast.expr:
     return _at(ast.Lambda(ast.arguments([], names, ast.arg(_MARK), [], [], None, []), value), value)
 
 
-def _exchanged(node: ast.Assign) -> tuple[ast.Subscript, ast.Subscript] | None:
-    """The two items that an assignment exchanges, `a[i], a[j] = a[j], a[i]`."""
-    target, value = node.targets[0], node.value
-    if len(node.targets) > 1 or not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
-        return None
-    if len(target.elts) != 2 or [*map(ast.unparse, target.elts)] != [*map(ast.unparse, value.elts[::-1])]:
-        return None
-    one, other = target.elts
-    if not isinstance(one, ast.Subscript) or not isinstance(other, ast.Subscript):
-        return None
-    plain = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
-    parts = (one.value, one.slice, other.value, other.slice)
-    return (one, other) if all(isinstance(n, plain) for part in parts for n in ast.walk(part)) else None
-
-
 def is_new_array(node: ast.expr) -> bool:
     """True if the value of an expression is an array that nothing else refers to, if it is an array."""
     if isinstance(node, ast.Call):
@@ -689,12 +677,6 @@ def is_new_list(node: ast.expr) -> bool:
         return isinstance(node.op, (ast.Add, ast.Mult)) and (is_new_list(node.left) or is_new_list(node.right))
     rewritten = any(_is_hook(node, name) for name in ("filtered", "times")) or _is_hook(node, "listed", 3)
     return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node) or rewritten
-
-
-def is_extension(node: ast.AST) -> bool:
-    """True for a statement `items.extend(values)`."""
-    call = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "extend"
 
 
 def _is_hook(node: ast.expr, name: str, fewest: int = 0) -> bool:
