@@ -14,6 +14,7 @@ from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Element, Snapshot
 from mlirml.frontend.loops.signatures import Signature
 from mlirml.frontend.loops.variables import Stored, Variables
+from mlirml.frontend.source.tail_calls import check_depth
 from mlirml.frontend.state.recursion import DEEPEST
 from mlirml.frontend.tracing.trace import Trace
 
@@ -54,6 +55,7 @@ class RetracedConstruct(Construct):
         depth = self.trace.nested.get(self.key, 0)
         self.trace.nested[self.key] = depth + 1
         try:
+            check_depth(self.key, depth)
             if depth == DEEPEST:
                 raise RecursionError
             self._attempts()

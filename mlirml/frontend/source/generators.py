@@ -75,7 +75,7 @@ class Callees:
 
     def _value(self, function: types.FunctionType, path: str) -> Any:
         root, *names = path.split(".")
-        value = _class_of(function) if root == self.first else _global(function, root)
+        value = _class_of(function) if root == self.first else global_value(function, root)
         for name in names:
             value = getattr(value, name, None) if isinstance(value, (type, types.ModuleType)) else None
         return value
@@ -421,7 +421,8 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _global(function: types.FunctionType, name: str) -> Any:
+def global_value(function: types.FunctionType, name: str) -> Any:
+    """The value of a name that a function reads from outside; None if it has none yet."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
     try:
         return cells[name].cell_contents if name in cells else function.__globals__.get(name)

@@ -19,6 +19,7 @@ import types
 import weakref
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
 
@@ -49,6 +50,7 @@ from mlirml.frontend.source.liveness import (
 )
 from mlirml.frontend.source.patterns import exchanged, factorial_in, is_extension
 from mlirml.frontend.source.simplify import simplified
+from mlirml.frontend.source.tail_calls import calls_itself, is_looped, note_parts, with_branches, with_loop
 from mlirml.frontend.source.unsupported import (
     READERS,
     check_syntax,
@@ -73,7 +75,7 @@ _TOTAL, _ITEM = ".total", ".item"  # parameters of the functions that generators
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-_Versions = dict[tuple[Names, bool], types.CodeType]
+_Versions = dict[tuple[Names, bool, bool], types.CodeType]
 _REWRITTEN: weakref.WeakKeyDictionary[types.CodeType, tuple[Callees, _Versions]] = weakref.WeakKeyDictionary()
 
 
@@ -90,17 +92,26 @@ def loop_code(function: types.FunctionType, stops: bool = False) -> types.CodeTy
         if source is None and yields:
             raise UnsupportedSyntaxError(f"the source of the generator `{code.co_name}` cannot be read")
         if source is None or (refused(source.node) and not has_loops(source.node) and not yields):
-            callees, versions = Callees(frozenset(), frozenset()), {(frozenset[str](), stops): code}  # without hooks
+            callees, versions = (
+                Callees(frozenset(), frozenset()),
+                {(frozenset[str](), stops, False): code},
+            )  # without hooks
         else:
             check_syntax(source, code.co_name)
             callees, versions = Callees.of(source.node), {}
         known = _REWRITTEN[code] = callees, versions
     callees, versions = known
-    version = callees.generators(function), stops
+    version = callees.generators(function), stops, is_looped(code)
     if version not in versions:
         source = source_of(function)
         assert source is not None
-        versions[version] = rewritten(source, code, *version)
+        node, loop = source.node, None
+        if isinstance(node, ast.FunctionDef) and calls_itself(function, node.name):
+            loop = with_loop(node)
+            source = source if loop is None else replace(source, node=loop if is_looped(code) else with_branches(node))
+        made = versions[version] = rewritten(source, code, *version[:2])
+        if loop is not None:
+            note_parts(made, code)
     return versions[version]
 
 
