@@ -120,6 +120,7 @@ class CaptureError(MlirmlError):
         frozenset()
     )  # the sites of lists that would have to be open, see `frontend.arrays.open_lists`
     unassigned: frozenset[Any] = frozenset()  # variables that a zero-trip loop leaves without a value, with its code
+    chosen: tuple[str, tuple[Any, ...]] = "", ()  # a variable of other structures after branches, and these
     masks: frozenset[Any] = frozenset()  # the locations of masks whose elements would have to be side by side
     conversion: str = ""  # the function by which Python asks for a value, which a builtin may call: "`float()`", say
     subject: str = ""  # the operation that needs a static value, "`float()`" say, or a real array

@@ -405,6 +405,7 @@ class Branch(RetracedConstruct):
             help=_advice(path, values),
         )
         error.lists = frozenset().union(*(value.sites() for value in values if type(value) is GrowingList))
+        error.chosen = path, tuple(Tree.of(value).treedef for value in values)
         return self._decided(error)
 
     def _values(self, found: dict[str, Any], plan: dict[str, Merged], before: dict[str, Any]) -> list[Value]:
@@ -517,6 +518,8 @@ def _known_length(value: Any) -> int | None:
 def _advice(path: str, values: Sequence[Any]) -> str:
     if None not in map(_known_length, values):
         return "take tuples of one length, an array of that length, or None beside a tuple"
+    if all(type(value) is str for value in values):
+        return "take numbers in place of the strings, `up, down = 0, 1`, and compare with these"
     if all(value is not None for value in values):
         return "assign numbers or arrays of one shape and dtype in both branches"
     return "beside None only a number, an array, or a tuple of them can be chosen by data"
@@ -547,8 +550,8 @@ def _keys(keys: tuple[Any, ...]) -> str:
 
 
 def _shown(value: Any) -> str:
-    if value is None:
-        return "None"
+    if value is None or type(value) is str:
+        return repr(value)
     if isinstance(value, Traced):
         return value._describe()
     if is_dynamic(value):

@@ -36,7 +36,7 @@ from mlirml.frontend.loops.narrowing import is_same, narrowed, truth_of
 from mlirml.frontend.loops.orders import compared, have_items_of_program
 from mlirml.frontend.loops.ranges import ENDLESS, Items, Parallel, TracedRange, lists_in, numbered
 from mlirml.frontend.loops.real_arrays import check_target, is_real
-from mlirml.frontend.loops.variables import UNBOUND, Variables, is_number, value_of_type
+from mlirml.frontend.loops.variables import UNBOUND, Tree, Variables, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.source.unbound import name_of
 from mlirml.frontend.tracing.affine import Condition, value_in
@@ -160,6 +160,9 @@ class Hooks(GeneratorHooks):
 
         An error that neither avoids is raised.
         """
+        name, structures = error.chosen
+        if loop.peels and name in loop.named and Tree.of(loop.variables.get(name)).treedef in structures:
+            return True  # it may have this structure, that of `rows = []`, before the loop only
         if loop not in error.roots:
             raise error
         if error.first and loop.peels:
