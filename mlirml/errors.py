@@ -120,6 +120,7 @@ class CaptureError(MlirmlError):
         frozenset()
     )  # the sites of lists that would have to be open, see `frontend.arrays.open_lists`
     unassigned: tuple[Any, ...] = ()  # the variable without a value, by the code of a zero-trip loop, and by the file
+    chosen: tuple[str, tuple[Any, ...]] = "", ()  # a variable of other structures after branches, and these
     masks: frozenset[Any] = frozenset()  # the locations of masks whose elements would have to be side by side
     conversion: str = ""  # the function by which Python asks for a value, which a builtin may call: "`float()`", say
     subject: str = ""  # the operation that needs a static value, "`float()`" say, or a real array

@@ -29,6 +29,7 @@ DATA_SIZE_HELP = (
     "`np.where(condition, a, b)`"
 )
 STORE = "a store into a real array"
+DRAW = "a draw of `random`"  # in a method, whose calls are not seen when it is traced
 SLICE = "a slice"  # with a dynamic bound
 INDEX = "an index"  # of a list or tuple, dynamic
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"

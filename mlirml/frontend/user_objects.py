@@ -21,6 +21,7 @@ _CAPTURED = frozenset(
         *(f"mlirml.frontend.loops.{name}" for name in ("ordered_lists", "integer_functions", "dynamic_slices.written")),
         *(f"mlirml.ops.{name}" for name in ("creation", "linear_algebra", "numeric", "polynomials", "scans")),
         *(f"mlirml.ops.{name}" for name in ("shapes.composed", "statistics")),
+        "mlirml.random.sequences",
     ]
 )
 """The modules of functions that are captured for others."""

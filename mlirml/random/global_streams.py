@@ -16,11 +16,13 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.core.tree import flatten
-from mlirml.errors import DTypeError
+from mlirml.errors import CaptureError, DTypeError
+from mlirml.frontend.advice import DRAW
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.state.effects import StateChanged, StateVariable
+from mlirml.random import sequences
 from mlirml.random.generator import Generator
 from mlirml.random.keys import drawing, key
 
@@ -134,6 +136,31 @@ class PythonFunctions:
         start, stop = (0, start) if stop is None else (start, stop)
         count = (stop - start + step - (1 if step > 0 else -1)) // step
         return _weak(start + step * self._numbers.integers(count))
+
+    def choice(self, seq: Any) -> Any:
+        """An item of a sequence."""
+        return self._written(sequences.choice, seq)
+
+    def shuffle(self, x: Any) -> None:
+        """Put the items of a list in random order."""
+        self._written(sequences.shuffle, x)
+
+    def sample(self, population: Any, k: Any) -> Any:
+        """Items of a sequence at different positions, in random order."""
+        return self._written(sequences.sample, population, k)
+
+    def choices(self, population: Any, *, k: Any = 1) -> Any:
+        """Items of a sequence, of which each may be drawn more than once."""
+        return self._written(sequences.choices, population, k)
+
+    def _written(self, function: Callable[..., Any], *args: Any) -> Any:
+        """A call of a function that is written in Python; an index of a list needs the loop front end."""
+        trace: Any = current_trace()
+        try:
+            return trace.handlers.retarget(function, trace, trace._loops_memo)(self.randrange, *args)
+        except CaptureError as error:
+            error.subject = DRAW
+            raise
 
     def gauss(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
         """A normal number."""

@@ -100,3 +100,62 @@ def test_a_random_state_has_a_stream_of_its_own() -> None:
 def test_a_batch_is_refused() -> None:
     with pytest.raises(ml.MlirmlError, match="changes an array from outside"):
         ml.compile(lambda x: ml.vmap(lambda v: v + np.random.rand())(x))(np.zeros(3))
+
+
+class Dice:
+    def __init__(self) -> None:
+        self.sides = list(range(1, 7))
+
+    def roll(self) -> Any:
+        return random.choice(self.sides)
+
+
+def rolled(n: int) -> Any:
+    dice, counts = Dice(), [0] * 7
+    for _ in range(n):
+        counts[dice.roll()] += 1
+    return counts
+
+
+def shuffled_until(n: int) -> Any:
+    items, k = [1, 2, 3, 4], 0
+    while items[0] != 4 and k < n:
+        random.shuffle(items)
+        k += 1
+    return items
+
+
+def shuffled_items(n: int) -> Any:
+    items = []
+    for i in range(n):
+        items.append(i * i)
+    random.shuffle(items)
+    return items
+
+
+def drawn_items(x: list[int]) -> Any:
+    return random.choice(x), random.sample(range(10), 4), random.sample(x, 2), random.choices([1, 2], k=20)
+
+
+def test_functions_of_sequences() -> None:
+    random.seed(3)
+    counts = ml.compile(rolled)(6000)
+    assert counts[0] == 0 and sum(counts) == 6000 and all(900 < count < 1100 for count in counts[1:])
+    assert ml.compile(shuffled_until)(1000)[0] == 4
+    squares = [i * i for i in range(8)]
+    for n in (8, np.int64(8)):
+        found = {tuple(map(int, ml.compile(shuffled_items)(n))) for _ in range(5)}
+        assert len(found) == 5 and all(sorted(one) == squares for one in found)
+    one, four, two, many = ml.compile(drawn_items)([5, 6, 7])
+    assert one in (5, 6, 7) and len({*map(int, four)}) == 4 and len({*map(int, two)} & {5, 6, 7}) == 2
+    assert {*map(int, many)} == {1, 2}
+    x = list(range(20))
+    ml.compile(lambda x: random.shuffle(x))(x)
+    assert x != sorted(x) and sorted(x) == list(range(20))
+
+
+def test_functions_of_sequences_that_are_too_short() -> None:
+    with pytest.raises(IndexError, match="empty sequence"):
+        ml.compile(lambda: random.choice([]))()
+    with pytest.raises(ValueError, match="larger than population"):
+        ml.compile(lambda x, k: random.sample(x, k))([1, 2], 3)

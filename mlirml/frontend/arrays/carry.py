@@ -27,6 +27,15 @@ _WEAK = {
 }
 
 
+class _Mixed:
+    def __bool__(self) -> bool:
+        return False
+
+
+MIXED: Any = _Mixed()
+"""`weak` of a truth value that is one of Python's or NumPy's depending on data: it is false, as of NumPy's."""
+
+
 @dataclass(frozen=True)
 class LeafType:
     """Shape and dtype of a leaf; `weak` for a Python scalar, which yields to the dtype of an array in promotion."""
@@ -91,7 +100,8 @@ def joined(one: LeafType, other: LeafType) -> LeafType | None:
     if one.weak and other.weak:
         return max(one, other, key=lambda leaf_type: _rank(leaf_type.dtype))
     if one.dtype == other.dtype:
-        return replace(one, weak=False)
+        is_mixed = one.dtype.kind == "b" and not one.shape and (one.weak != other.weak or one.weak is MIXED)
+        return replace(one, weak=MIXED if is_mixed else False)
     if one.gives_way_to(other):
         return other
     return one if other.gives_way_to(one) else None

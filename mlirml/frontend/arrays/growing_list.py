@@ -240,7 +240,9 @@ class GrowingList(PartedList, MutableSequence[Any]):
                     raise self.as_open("a list is extended by items of which the data decide how many", _AS_ARRAY)
             self.parts = self._joined([self, values]).parts
 
-    def __iadd__(self, values: Iterable[Any]) -> GrowingList:  # type: ignore[misc]
+    def __iadd__(self, values: Iterable[Any]) -> Any:  # type: ignore[misc]
+        if _is_array(values):
+            return self + values
         self.extend(values)
         return self
 
@@ -515,17 +517,26 @@ class GrowingList(PartedList, MutableSequence[Any]):
     __copy__ = copy
 
     def __add__(self, other: Any) -> Any:
-        return self._joined([self, other])
+        return self._by_items(np.add, self, other) if _is_array(other) else self._joined([self, other])
 
     def __radd__(self, other: Any) -> Any:
-        return self._joined([other, self])
+        return self._by_items(np.add, other, self) if _is_array(other) else self._joined([other, self])
 
-    def __mul__(self, count: int) -> Any:
-        return self._joined([self] * count)
+    def _by_items(self, ufunc: np.ufunc, *operands: Any) -> Any:
+        """An operator of a list and an array, which is the array's."""
+        arrays = (self.trace.array(x, copy=False) if isinstance(x, np.ndarray) else x for x in operands)
+        return self.trace.call_operator(ufunc, tuple(arrays))
+
+    def __mul__(self, count: Any) -> Any:
+        if _is_array(count) and not isinstance(count, np.generic) and not getattr(count, "_scalar", False):
+            return self._by_items(np.multiply, self, count)
+        return self._joined([self] * count.__index__())
 
     __rmul__ = __mul__
 
     def __eq__(self, other: object) -> Any:
+        if _is_array(other):
+            return self._by_items(np.equal, self, other)
         if other is self or not isinstance(other, list):
             return other is self
         if type(other) is list and not other and self.rows is not None and self.rows.counter is not None:
@@ -582,6 +593,11 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def __repr__(self) -> str:
         return repr(self.items())
+
+
+def _is_array(x: Any) -> bool:
+    """True for an array, or a NumPy scalar, whose operators a list leaves to it."""
+    return is_dynamic(x) or isinstance(x, (np.ndarray, np.generic)) or (isinstance(x, Traced) and not x._is_weak())
 
 
 def _is_flat(treedef: TreeDef) -> bool:

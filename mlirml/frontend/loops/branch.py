@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -71,6 +71,19 @@ class Merged:
     kept: list[Any]
     scalars: list[bool]
     forms: list[Resized | None]
+    unchanged: bool = False  # one list or dict in both branches, whose elements are variables of their own
+
+
+class _End(dict[str, Any]):
+    """The variables at the end of a branch, with their leaves there, as lists and dicts are restored later."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        super().__init__(values)
+        self.trees = {name: Tree.of(value) for name, value in values.items() if value is not UNBOUND}
+
+
+def _tree_of(state: dict[str, Any], name: str) -> Tree:
+    return state.trees[name] if isinstance(state, _End) else Tree.of(state[name])
 
 
 class Branch(RetracedConstruct):
@@ -168,7 +181,7 @@ class Branch(RetracedConstruct):
             if number:
                 self._check_structures(*structures)
             self.check_elements()
-            found.append({name: laid_out(self.variables.get(name), before.get(name)) for name in self.after})
+            found.append(_End({name: laid_out(self.variables.get(name), before.get(name)) for name in self.after}))
             values = self._values(found[-1], self._plan(found, guess, before), before)
             held = stored.values()
             stored.leave()
@@ -300,14 +313,17 @@ class Branch(RetracedConstruct):
         plan: dict[str, Merged] = {}
         lengths = Lengths(self.trace)
         for name in self.after:
-            values = [f[name] for f in found]
-            bound = [value for value in values if value is not UNBOUND]
+            states = [f for f in found if f[name] is not UNBOUND]
+            bound = [f[name] for f in states]
             filled = self.failing or name in self.fills or name.startswith(".")
             if not bound or (len(bound) == 1 and not filled):
                 continue
             alone = len(bound) == 1  # the other branch yields any value, which is not read
-            bound = bound * 2 if alone else bound
-            trees = [Tree.of(value) for value in bound]
+            bound, states = (bound * 2, states * 2) if alone else (bound, states)
+            trees = [_tree_of(state, name) for state in states]
+            if not alone and bound[0] is bound[1] and isinstance(bound[0], (list, dict)):
+                plan[name] = Merged(trees[0].treedef, [], [], [], [], unchanged=True)
+                continue
             if trees[0].treedef != trees[1].treedef:
                 trees = self._optional(name, bound)
                 alone = True
@@ -395,6 +411,7 @@ class Branch(RetracedConstruct):
             help=_advice(path, values),
         )
         error.lists = frozenset().union(*(value.sites() for value in values if type(value) is GrowingList))
+        error.chosen = path, tuple(Tree.of(value).treedef for value in values)
         return self._decided(error)
 
     def _values(self, found: dict[str, Any], plan: dict[str, Merged], before: dict[str, Any]) -> list[Value]:
@@ -404,7 +421,7 @@ class Branch(RetracedConstruct):
             if found[name] is UNBOUND:
                 leaves: list[Any] = [0 if form is None else _NOTHING for form in merged.forms]
             else:
-                leaves = self._leaves(name, found[name], merged)
+                leaves = self._leaves(name, found, merged)
             roots = self._roots(name, merged, before)
             for leaf, leaf_type, form, root in zip(leaves, merged.leaf_types, merged.forms, roots):
                 if form is not None:
@@ -418,9 +435,9 @@ class Branch(RetracedConstruct):
                     values.append(value_of_type(self.trace, leaf, leaf_type, f"`{name}`"))
         return values
 
-    def _leaves(self, name: str, value: Any, merged: Merged) -> list[Any]:
+    def _leaves(self, name: str, state: dict[str, Any], merged: Merged) -> list[Any]:
         """The leaves of a value in the structure of the results."""
-        tree = Tree.of(value)
+        value, tree = state[name], _tree_of(state, name)
         if tree.treedef == merged.treedef:
             return tree.leaves
         if not has_structure(value, merged.treedef):
@@ -438,6 +455,11 @@ class Branch(RetracedConstruct):
             return nothing
         return [cell_of(leaf) if is_dynamic(leaf) else None for leaf in tree.leaves]
 
+    def _forget(self) -> NoReturn:
+        """Retrace without the results that an earlier attempt has found."""
+        self.trace.learned.pop(self.signed, None)
+        raise Retrace(self)
+
     def _set(
         self,
         plan: dict[str, Merged],
@@ -453,13 +475,17 @@ class Branch(RetracedConstruct):
                 self.trace.unbound[name] = self
         for name, merged in plan.items():
             leaves = []
-            given = [self._leaves(name, f[name], merged) for f in found if f[name] is not UNBOUND]
+            given = [self._leaves(name, f, merged) for f in found if f[name] is not UNBOUND]
+            if merged.unchanged:
+                self.variables.set(name, found[0][name])
+                if found[0][name] is not found[1][name]:
+                    self._forget()
+                continue
             for number, (leaf_type, scalar) in enumerate(zip(merged.leaf_types, merged.scalars)):
                 if leaf_type is None:  # `kept` may be of an earlier attempt
                     leaves.append(given[0][number])
                     if not all(same(x[number], given[0][number]) for x in given):
-                        del self.trace.learned[self.signed]
-                        raise Retrace(self)
+                        self._forget()
                     continue
                 form = merged.forms[number]
                 if form is not None:
@@ -498,6 +524,8 @@ def _known_length(value: Any) -> int | None:
 def _advice(path: str, values: Sequence[Any]) -> str:
     if None not in map(_known_length, values):
         return "take tuples of one length, an array of that length, or None beside a tuple"
+    if all(type(value) is str for value in values):
+        return "take numbers in place of the strings, `up, down = 0, 1`, and compare with these"
     if all(value is not None for value in values):
         return "assign numbers or arrays of one shape and dtype in both branches"
     return "beside None only a number, an array, or a tuple of them can be chosen by data"
@@ -513,7 +541,7 @@ def _alike(one: dict[str, Merged], other: dict[str, Merged]) -> bool:
     if list(one) != list(other):
         return False
     return all(
-        one[n].treedef == other[n].treedef
+        (one[n].treedef, one[n].unchanged) == (other[n].treedef, other[n].unchanged)
         and one[n].leaf_types == other[n].leaf_types
         and one[n].forms == other[n].forms
         and all(k is not None or same(a, b) or a is b for k, a, b in zip(one[n].leaf_types, one[n].kept, other[n].kept))
@@ -528,8 +556,8 @@ def _keys(keys: tuple[Any, ...]) -> str:
 
 
 def _shown(value: Any) -> str:
-    if value is None:
-        return "None"
+    if value is None or type(value) is str:
+        return repr(value)
     if isinstance(value, Traced):
         return value._describe()
     if is_dynamic(value):

@@ -15,6 +15,7 @@ from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Element, Snapshot
 from mlirml.frontend.loops.signatures import Signature
 from mlirml.frontend.loops.variables import UNBOUND, Stored, Variables
+from mlirml.frontend.source.tail_calls import check_depth
 from mlirml.frontend.source.unbound import maybe
 from mlirml.frontend.state.recursion import DEEPEST
 from mlirml.frontend.tracing.affine import value_in
@@ -59,6 +60,7 @@ class RetracedConstruct(Construct):
         maybes = [name for name in self.own if maybe(name, self.key) in self.trace.assigned]
         unassigned = [name for name in maybes if self.variables.get(name) is UNBOUND]
         try:
+            check_depth(self.key, depth)
             if depth == DEEPEST:
                 raise RecursionError
             for name in unassigned:

@@ -30,7 +30,7 @@ from mlirml.frontend.arrays.optional import given
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.loops.heaps import written_in_python
-from mlirml.frontend.loops.integer_functions import comb, factorial, perm, power_modulo
+from mlirml.frontend.loops.integer_functions import comb, factorial, perm, power_modulo, real_factorial
 from mlirml.frontend.loops.iterators import following, makes_iterators
 from mlirml.frontend.loops.list_hooks import unchanged
 from mlirml.frontend.loops.orders import extreme_by_key, sorted_by_key
@@ -117,7 +117,17 @@ def replaced(trace: Trace, callee: Any) -> Any:
         with at_user_line():
             return own(trace, *args, **kwargs)
 
+    call.original = callee  # type: ignore[attr-defined]
     return call
+
+
+def divisor(trace: Trace, callee: Any) -> Any:
+    """A callee whose result is the divisor of `/`: a factorial there may have more than 64 bits."""
+    called = replaced(trace, callee)
+    if all(getattr(one, "original", None) is not math.factorial for one in (called, callee)):
+        return called
+    real = _of_integers(real_factorial)
+    return lambda x, /: real(trace, x) if isinstance(x, Traced) and x._known() is None else called(x)
 
 
 def _made(trace: Trace, callee: Any, *args: Any, **kwargs: Any) -> Any:
@@ -394,14 +404,13 @@ def _isqrt(trace: Trace, x: Any) -> Any:
 
 def _of_integers(function: Callable[..., Any]) -> _Function:
     """A function that is written in Python, of integers."""
+    name = function.__name__.removeprefix("real_")
 
     def call(trace: Trace, *args: Any) -> Any:
         for x in args:
             if not (x.dtype.kind in "iub" if isinstance(x, Traced) else hasattr(x, "__index__")):
                 got = x._describe() if isinstance(x, Traced) else repr(x)
-                raise DTypeError(
-                    f"`math.{function.__name__}` takes integers, got {got}", help="convert it with `int(x)`"
-                )
+                raise DTypeError(f"`math.{name}` takes integers, got {got}", help="convert it with `int(x)`")
         numbers = [python_number(trace, x, _I64) for x in args]
         return retarget(function, trace, trace._loops_memo)(*numbers)
 

@@ -26,16 +26,17 @@ from mlirml.frontend.loops.branch import Branch
 from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.failing import FAILURES, failing_apart
 from mlirml.frontend.loops.for_loop import ForLoop
-from mlirml.frontend.loops.functions import replaced
+from mlirml.frontend.loops.functions import divisor, replaced
+from mlirml.frontend.loops.generator_hooks import GeneratorHooks
 from mlirml.frontend.loops.iterations import Iteration, run_over
 from mlirml.frontend.loops.iterators import Iterators
-from mlirml.frontend.loops.list_hooks import ListHooks, Part, nothing, unchanged
+from mlirml.frontend.loops.list_hooks import Part, nothing, unchanged
 from mlirml.frontend.loops.membership import contains
 from mlirml.frontend.loops.narrowing import is_same, narrowed, truth_of
 from mlirml.frontend.loops.orders import compared, have_items_of_program
 from mlirml.frontend.loops.ranges import ENDLESS, Items, Parallel, TracedRange, lists_in, numbered
 from mlirml.frontend.loops.real_arrays import check_target, is_real
-from mlirml.frontend.loops.variables import UNBOUND, Variables, is_number, value_of_type
+from mlirml.frontend.loops.variables import UNBOUND, Tree, Variables, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.source.unbound import name_of
 from mlirml.frontend.tracing.affine import Condition, value_in
@@ -63,7 +64,7 @@ def _asks_for_more(error: Exception) -> bool:
     return isinstance(error, CaptureError) and bool(error.lists or error.unassigned or error.masks)
 
 
-class Hooks(ListHooks):
+class Hooks(GeneratorHooks):
     """The hooks of a trace."""
 
     def __init__(self, trace: Trace) -> None:
@@ -159,6 +160,9 @@ class Hooks(ListHooks):
 
         An error that neither avoids is raised.
         """
+        name, structures = error.chosen
+        if loop.peels and name in loop.named and Tree.of(loop.variables.get(name)).treedef in structures:
+            return True  # it may have this structure, that of `rows = []`, before the loop only
         if loop not in error.roots:
             raise error
         if error.first and loop.peels:
@@ -501,8 +505,9 @@ class Hooks(ListHooks):
                 two = other()
             if is_number(one) and is_number(two) and all(map(_is_cheap, b.since(mark))):
                 if logical is not None and _is_bool(one) and _is_bool(two):
+                    weak = joined(*(leaf_type_of(x, "a value") for x in (one, two)))
                     operands = self._wrapped(truth), two if logical is np.logical_or else one
-                    found = self._logical(logical, *operands)
+                    found = self._logical(logical, *operands, weak=weak and weak.weak)
                 else:
                     found = self._select_value(truth, one, two)
         if held.restore() or found is None:
@@ -511,14 +516,14 @@ class Hooks(ListHooks):
             return self._branches(truth, body, other, logical)
         return Traced(trace, Cell(found._cell.value), scalar=True)
 
-    def _logical(self, ufunc: np.ufunc, *operands: Any) -> Any:
-        """A logical function of bools, which of Python's bools is one, an integer in arithmetic, and no `np.bool_`."""
+    def _logical(self, ufunc: np.ufunc, *operands: Any, weak: Any = True) -> Any:
+        """A logical function of bools: if `weak` one of Python's, an integer in arithmetic, and no `np.bool_`."""
         result = self._trace.call_function(ufunc, operands, {})
         value = value_in(result)
         if value is None:
             return result
         self._trace.integers.note(ufunc, operands, value)
-        return self._wrapped(value, all(type(x) is bool or (isinstance(x, Traced) and x._is_weak()) for x in operands))
+        return self._wrapped(value, weak)
 
     def _select_value(self, truth: Value, one: Any, two: Any) -> Traced | None:
         """A select of two numbers; None if they have no common dtype."""
@@ -628,6 +633,10 @@ class Hooks(ListHooks):
             with at_user_line():
                 return element_at(self._trace, items, index)
         return items[index]
+
+    def divisor(self, callee: Any) -> Any:
+        """The callee for a function whose result is the divisor of `/`."""
+        return divisor(self._trace, callee)
 
     def function(self, callee: Any) -> Any:
         """The callee for a function: Python's functions of numbers accept dynamic ones too, `list` dynamic slices."""

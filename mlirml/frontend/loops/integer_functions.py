@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 _LARGEST = (1 << 63) - 1
@@ -57,6 +58,18 @@ def factorial(n: Any) -> Any:
     for i in range(2, n + 1):
         found = found * i
     return found
+
+
+_FACTORIALS = tuple(float(math.factorial(n)) for n in range(171))
+
+
+def real_factorial(n: Any) -> Any:
+    """The factorial as a divisor, which Python makes a float of."""
+    if n < 0:
+        raise ValueError("factorial() not defined for negative values")
+    if n > 170:
+        raise OverflowError("int too large to convert to float")
+    return _FACTORIALS[n]
 
 
 def perm(n: Any, k: Any) -> Any:

@@ -41,6 +41,7 @@ class ListHooks:
         self._trace = trace
         self.list = list  # of `[*items]`, also where a variable has the name
         self.copies = 1  # of the code being traced, by the enclosing unrolled loops
+        self._unassigned: dict[int, tuple[list[Any], NameError]] = {}  # lists of variables without values
         self._produced: list[int] = []  # the items so far of each comprehension with conditions that is being traced
 
     def for_(self, iterable: Any, body: Part, *names: Any) -> None:
@@ -153,9 +154,15 @@ class ListHooks:
         return item
 
     def first(self, callee: Any, looped: Callable[[], Any]) -> Any:
-        """`next` of a generator with conditions that data decide, and a default, by `looped`, which ends there."""
-        if callee is not next:
-            raise UnsupportedSyntaxError("a generator with conditions that data decide is given to a function of yours")
+        """`next` of a generator with conditions that data decide, and a default, by `looped`, which ends there.
+
+        So are `any` and `all` of what a generator function yields.
+        """
+        if callee not in (next, any, all):
+            raise UnsupportedSyntaxError(
+                f"a generator whose items data decide is given to a function of yours, `{callee.__name__}`",
+                help="give the function a name that none of Python's has",
+            )
         return looped()
 
     def filter_(self, callee: Any, function: Any, iterable: Any) -> Any:

@@ -12,6 +12,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.optional import Optional, assigned
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.affine import Condition, value_in
+from mlirml.frontend.tracing.mixed_booleans import is_mixed, refused
 from mlirml.ir.text.builder import Check
 
 
@@ -26,6 +27,9 @@ def is_same(one: Any, other: Any) -> Any:
                 return _noted(one, np.logical_not(one.present), False, True)
             return np.logical_and(one.present, is_same(one.value, other))
     if isinstance(one, Traced) or isinstance(other, Traced):
+        if is_mixed(one) or is_mixed(other):
+            with at_user_line():
+                raise refused("`is`")
         types = {_boolean_type(one), _boolean_type(other)}
         if len(types) == 1 and None not in types:
             with at_user_line():

@@ -180,7 +180,7 @@ def lists_in(iterable: Any) -> list[Any]:
     return [iterable] if type(iterable) is GrowingList else []
 
 
-def _count(iterable: Any) -> Any:
+def count_of(iterable: Any) -> Any:
     """The range of an iterable's items; None for an iterable that only Python can iterate over."""
     numbers, _ = numbered(iterable)
     if isinstance(numbers, range):
@@ -190,7 +190,8 @@ def _count(iterable: Any) -> Any:
     return None
 
 
-def _item(iterable: Any, number: Any) -> Any:
+def item_of(iterable: Any, number: Any) -> Any:
+    """The item of an iterable for a number of its `count_of`."""
     numbers, item = numbered(iterable)
     index = numbers.start + number * numbers.step
     return index if item is None else item(index)
@@ -198,15 +199,15 @@ def _item(iterable: Any, number: Any) -> Any:
 
 def traced_enumerate(iterable: Any, start: Any = 0) -> Any:
     """`enumerate` of a range or a traced array."""
-    count = _count(iterable)
+    count = count_of(iterable)
     if count is None:
         return enumerate(iterable, start)
-    return Items(count, lambda number: (start + number, _item(iterable, number)), (iterable,))
+    return Items(count, lambda number: (start + number, item_of(iterable, number)), (iterable,))
 
 
 def traced_zip(*parts: Any, strict: bool = False) -> Any:
     """`zip` of ranges and traced arrays."""
-    counts = [_count(part) for part in parts]
+    counts = [count_of(part) for part in parts]
     static = [len(count) for count in counts if isinstance(count, range)]
     dynamic = [count.stop for count in counts if isinstance(count, TracedRange)]
     if len(static) + len(dynamic) < len(parts) or (strict and dynamic):
@@ -219,12 +220,12 @@ def traced_zip(*parts: Any, strict: bool = False) -> Any:
         assert trace is not None
         shortest = [min(static), *dynamic] if static else dynamic
         numbers = traced_range(trace.hooks.function(min)(shortest))
-    return Items(numbers, lambda number: tuple(_item(part, number) for part in parts), parts)
+    return Items(numbers, lambda number: tuple(item_of(part, number) for part in parts), parts)
 
 
 def traced_product(*parts: Any, repeat: int = 1) -> Any:
     """`itertools.product` of ranges, lists and traced arrays: one range, whose numbers are taken apart."""
-    counts = [_count(part) for part in parts]
+    counts = [count_of(part) for part in parts]
     if any(count is None for count in counts):
         return itertools.product(*parts, repeat=repeat)
     parts, sizes = parts * repeat, [len(n) if isinstance(n, range) else n.stop for n in counts] * repeat
@@ -232,7 +233,7 @@ def traced_product(*parts: Any, repeat: int = 1) -> Any:
     def item(number: Any) -> tuple[Any, ...]:
         found: list[Any] = []
         for part, size in zip(parts[::-1], sizes[::-1]):
-            found.append(_item(part, number % size if len(found) < len(parts) - 1 else number))
+            found.append(item_of(part, number % size if len(found) < len(parts) - 1 else number))
             number = number // size
         return tuple(found[::-1])
 
@@ -267,7 +268,7 @@ def traced_choices(trace: Trace, function: Any, items: Any, r: Any = None) -> An
 
     def pick(position: Any) -> Any:
         position = trace.hooks.function(int)(position)
-        return _item(items, position) if isinstance(items, (Items, range)) else trace.hooks.item(items, position)
+        return item_of(items, position) if isinstance(items, (Items, range)) else trace.hooks.item(items, position)
 
     def item(number: Any) -> tuple[Any, ...]:
         return tuple(pick(table[number, k]) for k in range(size))
@@ -277,11 +278,11 @@ def traced_choices(trace: Trace, function: Any, items: Any, r: Any = None) -> An
 
 def traced_pairwise(iterable: Any) -> Any:
     """`itertools.pairwise` of a range, a list or a traced array."""
-    count = _count(iterable)
+    count = count_of(iterable)
     if count is None:
         return itertools.pairwise(iterable)
     numbers = count[1:] if isinstance(count, range) else traced_range(1, count.stop)
-    return Items(numbers, lambda number: (_item(iterable, number - 1), _item(iterable, number)), (iterable,))
+    return Items(numbers, lambda number: (item_of(iterable, number - 1), item_of(iterable, number)), (iterable,))
 
 
 def traced_ndindex(*shape: Any) -> Any:
@@ -306,7 +307,7 @@ def traced_repeat(trace: Trace, value: Any, *times: Any) -> Any:
 def traced_map(trace: Trace, function: Any, *parts: Any) -> Any:
     """`map` over ranges, lists and traced arrays."""
     call = trace.hooks.function(function)
-    if not parts or any(_count(part) is None for part in parts):
+    if not parts or any(count_of(part) is None for part in parts):
         return map(call, *parts)
     tuples = traced_zip(*parts)
     return Items(tuples.numbers, lambda number: call(*tuples.item(number)), parts)
@@ -316,14 +317,14 @@ def traced_reversed(iterable: Any) -> Any:
     """`reversed` of a range or a traced array."""
     if isinstance(iterable, range):
         return iterable[::-1]
-    count = _count(iterable)
+    count = count_of(iterable)
     if isinstance(count, range):
-        return Items(count[::-1], lambda number: _item(iterable, number))
+        return Items(count[::-1], lambda number: item_of(iterable, number))
     if isinstance(iterable, TracedRange):
         start, step = iterable.start, iterable.step
         count = (iterable.stop - start + step - (1 if step > 0 else -1)) // step
         last = iterable.stop - step if abs(step) == 1 else start + (count - 1) * step
         return TracedRange(last, start - (1 if step > 0 else -1), -step)
     if count is not None:
-        return Items(count, lambda number: _item(iterable, count.stop - 1 - number), (iterable,))
+        return Items(count, lambda number: item_of(iterable, count.stop - 1 - number), (iterable,))
     return reversed(iterable)

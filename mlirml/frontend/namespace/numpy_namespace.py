@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
+import inspect
 import types
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from mlirml.frontend.arrays.array_class import isinstance as isinstance_of_trace
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.long_folds import FOLDS, folding
 from mlirml.frontend.frames import at_user_line, code_location
+from mlirml.frontend.namespace.generator_functions import Generator
 from mlirml.frontend.namespace.grids import Grid, dynamic_grid
 from mlirml.frontend.namespace.lists import Submodule, taking_lists
 from mlirml.frontend.tracing import scipy_functions
@@ -478,10 +480,18 @@ def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | 
     return function
 
 
-def _retarget_function(function: types.FunctionType, trace: Trace, memo: dict[Any, Any]) -> types.FunctionType:
+def _retarget_function(function: types.FunctionType, trace: Trace, memo: dict[Any, Any]) -> Callable[..., Any]:
     known = memo.get(function)
     if known is not None:
         return known
+    if LOOPS in memo and inspect.isgeneratorfunction(function):
+        found = memo[function] = Generator(function.__name__, functools.partial(_copy, function, trace, memo))
+        return found
+    return _copy(function, trace, memo)
+
+
+def _copy(function: types.FunctionType, trace: Trace, memo: dict[Any, Any], stops: bool | None = None) -> Any:
+    """The copy of a function; that of a generator calls a function for each item, which may end it if it `stops`."""
     _refuse_global_stores(function)
     overlay = memo.get(id(function.__globals__))
     if overlay is None:
@@ -493,10 +503,11 @@ def _retarget_function(function: types.FunctionType, trace: Trace, memo: dict[An
         from mlirml.frontend.source.rewrite import loop_code
 
         named = dict(zip(code.co_freevars, cells))
-        code = loop_code(function)
+        code = loop_code(function, bool(stops))
         closure = tuple(named[name] for name in code.co_freevars)
     copy = types.FunctionType(code, overlay, function.__name__, None, closure)
-    memo[function] = copy  # before the cells are filled: one of them may hold the function itself
+    if stops is None:
+        memo[function] = copy  # before the cells are filled: one of them may hold the function itself
     copy.__defaults__ = tuple(_replaced(v, trace, memo) for v in function.__defaults__ or ())
     copy.__kwdefaults__ = {k: _replaced(v, trace, memo) for k, v in (function.__kwdefaults__ or {}).items()}
     for original, cell in zip(originals, cells):

@@ -27,7 +27,7 @@ from mlirml.errors import (
     TracedValueError,
     UnsupportedSyntaxError,
 )
-from mlirml.frontend.advice import DATA_SIZE, INDEX, SLICE, STORE
+from mlirml.frontend.advice import DATA_SIZE, DRAW, INDEX, SLICE, STORE
 from mlirml.frontend.frames import function_location
 from mlirml.frontend.iteration_limits import LIMITED
 from mlirml.frontend.source.functions import source_of
@@ -106,7 +106,7 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
     if (
         is_of_calls(error)
         or _NUMPY_CALL.fullmatch(error.subject)
-        or error.subject in (SLICE, DATA_SIZE, "a loop", "`range()`")
+        or error.subject in (SLICE, DATA_SIZE, DRAW, "a loop", "`range()`")
     ):
         return True
     if turns_on_number(error) or (error.subject == INDEX and not error.sizes):

@@ -139,15 +139,18 @@ def heaps(root: ast.AST) -> Names:
     return frozenset(call.args[0].id for call in own if isinstance(call.args[0], ast.Name))
 
 
+_SHUFFLING = ("shuffle", "sample")
 _AT_POSITIONS = ("index", "insert", "pop", "popleft", "remove", "rotate")
 
 
 def indexed(root: ast.AST) -> Names:
-    """The names that are indexed by anything but a literal number, also by methods of lists that take positions."""
+    """The names that are indexed by anything but a literal number, also by methods and functions of positions."""
     found = set()
     for node in ast.walk(root):
         if isinstance(node, ast.Attribute) and node.attr in _AT_POSITIONS and isinstance(node.value, ast.Name):
             found.add(node.value.id)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", None)) in _SHUFFLING:
+            found |= {part.id for part in node.args[:1] if isinstance(part, ast.Name)}
         if isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.Tuple)):
             base: ast.AST = node.value
             while isinstance(base, ast.Subscript):
@@ -184,7 +187,8 @@ def given(root: ast.AST, own: bool = False) -> Names:
 def _functions(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     for node in nodes:
         if isinstance(node, _SCOPES):
-            yield node
+            if not hasattr(node, "is_consumer"):  # called by the next statement only
+                yield node
         else:
             yield from _functions(ast.iter_child_nodes(node))
 

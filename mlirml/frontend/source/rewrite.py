@@ -13,16 +13,28 @@ are the cells of its closures, which the hooks read and set.
 from __future__ import annotations
 
 import ast
+import inspect
 import itertools
 import types
 import weakref
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
 
+from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.source.closures import with_shared_lists
 from mlirml.frontend.source.functions import Definition, Source, source_of
+from mlirml.frontend.source.generators import (
+    Callees,
+    consumes,
+    first_item_of,
+    is_call,
+    is_generator,
+    with_consumer,
+    with_consumers,
+)
 from mlirml.frontend.source.jumps import RESULT, without_jumps
 from mlirml.frontend.source.liveness import (
     Names,
@@ -36,11 +48,15 @@ from mlirml.frontend.source.liveness import (
     stored,
     with_aliases,
 )
+from mlirml.frontend.source.patterns import exchanged, factorial_in, is_extension
 from mlirml.frontend.source.simplify import simplified
+from mlirml.frontend.source.tail_calls import calls_itself, is_looped, note_parts, with_branches, with_loop
 from mlirml.frontend.source.unsupported import (
+    READERS,
     check_syntax,
     has_loops,
     has_selections,
+    is_call_of,
     is_filter,
     is_folded,
     is_selection,
@@ -59,30 +75,56 @@ _TOTAL, _ITEM = ".total", ".item"  # parameters of the functions that generators
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-_REWRITTEN: weakref.WeakKeyDictionary[types.CodeType, types.CodeType] = weakref.WeakKeyDictionary()
+_Versions = dict[tuple[Names, bool, bool], types.CodeType]
+_REWRITTEN: weakref.WeakKeyDictionary[types.CodeType, tuple[Callees, _Versions]] = weakref.WeakKeyDictionary()
 
 
-def loop_code(function: types.FunctionType) -> types.CodeType:
-    """The code of a function with hooks; its own code if it has no source, or no loops and branches."""
+def loop_code(function: types.FunctionType, stops: bool = False) -> types.CodeType:
+    """The code of a function with hooks; its own code if it has no source, or no loops and branches.
+
+    That of a generator calls a function for each item, which may end it if it `stops`.
+    """
     code = function.__code__
     known = _REWRITTEN.get(code)
     if known is None:
         source = source_of(function)
-        if source is None or (refused(source.node) and not has_loops(source.node)):
-            known = code  # traced without hooks
+        yields = inspect.isgeneratorfunction(function)
+        if source is None and yields:
+            raise UnsupportedSyntaxError(f"the source of the generator `{code.co_name}` cannot be read")
+        if source is None or (refused(source.node) and not has_loops(source.node) and not yields):
+            callees, versions = (
+                Callees(frozenset(), frozenset()),
+                {(frozenset[str](), stops, False): code},
+            )  # without hooks
         else:
             check_syntax(source, code.co_name)
-            known = rewritten(source, code)
-        _REWRITTEN[code] = known
-    return known
+            callees, versions = Callees.of(source.node), {}
+        known = _REWRITTEN[code] = callees, versions
+    callees, versions = known
+    version = callees.generators(function), stops, is_looped(code)
+    if version not in versions:
+        source = source_of(function)
+        assert source is not None
+        node, loop = source.node, None
+        if isinstance(node, ast.FunctionDef) and calls_itself(function, node.name):
+            loop = with_loop(node)
+            source = source if loop is None else replace(source, node=loop if is_looped(code) else with_branches(node))
+        made = versions[version] = rewritten(source, code, *version[:2])
+        if loop is not None:
+            note_parts(made, code)
+    return versions[version]
 
 
-def rewritten(source: Source, code: types.CodeType) -> types.CodeType:
-    """The code of a definition with hooks."""
+def rewritten(
+    source: Source, code: types.CodeType, generators: Names = frozenset(), stops: bool = False
+) -> types.CodeType:
+    """The code of a definition with hooks, which calls generators of the given names."""
     node = source.node
     if isinstance(node, ast.Lambda) and has_selections(node):  # which become statements
         node = _at(ast.FunctionDef(".function", node.args, [_at(ast.Return(node.body), node)], [], None), node)
-    node = _Rewriter().definition(node)
+    if isinstance(node, ast.FunctionDef) and is_generator(node):
+        node = with_consumer(node, stops)
+    node = _Rewriter(generators).definition(node)
     body: list[ast.stmt]
     if isinstance(node, ast.Lambda):
         body, name = [ast.copy_location(ast.Return(node), node)], code.co_name
@@ -121,8 +163,9 @@ def _named(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self) -> None:
+    def __init__(self, generators: Names) -> None:
         self.count = 0
+        self.generators = generators
         self.appended: Names = frozenset()  # lists that loops, or functions called in them, may append to
         self.indexed: Names = frozenset()  # lists that may have a dynamic index
         self.stored: Names = frozenset()  # arrays that are stored into, or passed to functions that may do so
@@ -142,7 +185,7 @@ class _Rewriter(ast.NodeTransformer):
             plain[first:],
             arguments.vararg and ast.arg(arguments.vararg.arg),
             [ast.arg(a.arg) for a in arguments.kwonlyargs],
-            [None for _ in arguments.kw_defaults],
+            [None for _ in arguments.kwonlyargs],
             arguments.kwarg and ast.arg(arguments.kwarg.arg),
             [],
         )
@@ -151,10 +194,11 @@ class _Rewriter(ast.NodeTransformer):
         return self.function(with_shared_lists(node), kept, [])
 
     def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
-        loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While))]
-        changing = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While, ast.If)) or is_extension(n)]
+        node = with_consumers(node, self.generators)
+        loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While)) or hasattr(n, "is_consumer")]
+        others = [n for n in ast.walk(node) if isinstance(n, ast.If) or is_extension(n)]
         self.appended = with_aliases(
-            node, self.appended.union(heaps(node), *map(appended, changing), *map(given, loops))
+            node, self.appended.union(heaps(node), *map(appended, [*loops, *others]), *map(given, loops))
         )
         self.indexed = with_aliases(node, self.indexed | indexed(node))
         self.stored = with_aliases(node, self.stored | stored([node]) | given(node, own=True))
@@ -169,9 +213,23 @@ class _Rewriter(ast.NodeTransformer):
         new.type_params = []  # type: ignore[attr-defined]
         return new
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef | list[ast.stmt]:
+        if is_generator(node):
+            return self.generator(node)
         decorators = [self.visit(d) for d in node.decorator_list]
         return self.function(node, self.visit(node.args), decorators)
+
+    def generator(self, node: ast.FunctionDef) -> list[ast.stmt]:
+        """The two functions of a generator, of which the second may end early."""
+        made: list[ast.stmt] = []
+        names = [node.name, f".stopping {node.name}"]
+        for name, stops in zip(names, (False, True)):
+            copy = with_consumer(deepcopy(node), stops)
+            copy.name = name
+            made += [self.function(copy, self.visit(copy.args), [])]
+        parts = [*(_at(ast.Name(name, ast.Load()), node) for name in names), *map(self.visit, node.decorator_list)]
+        new = _call("generator", parts, node)
+        return [*made, _at(ast.Assign([_at(ast.Name(node.name, ast.Store()), node)], new), node)]
 
     def statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         found: list[ast.stmt] = []
@@ -228,7 +286,7 @@ class _Rewriter(ast.NodeTransformer):
         return [*parts, _hook("if_", [test, *map(_name, parts), *names, *again], node.test)]
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
-        if (pair := _exchanged(node)) is not None:
+        if (pair := exchanged(node)) is not None:
             return _hook("exchange", [self.visit(part) for one in pair for part in (one.value, one.slice)], node)
         targets = [self.visit(target) for target in node.targets]
         if isinstance(targets[0], ast.Name) and targets[0].id in self.stored and is_new_array(node.value):
@@ -256,6 +314,8 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.AugAssign(target, node.op, value), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if (divisor := factorial_in(node)) is not None:
+            divisor.hook = "divisor", ()  # type: ignore[attr-defined]
         new: ast.expr = self.generic_visit(node)  # type: ignore[assignment]
         if isinstance(new, ast.BinOp) and isinstance(new.op, ast.Mult):
             sides = (new.left, new.right), (new.right, new.left)
@@ -419,10 +479,35 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Subscript(base, index, node.ctx), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if (hook := getattr(node, "hook", None)) is not None:
+            return self.hook_call(node, *hook)
+        if (early := self.ended_early(node)) is not None:
+            return early
+        if any(is_call_of(node, name) for name in READERS) and node.args and is_call(node.args[0], self.generators):
+            node.args[0].hook = "items_of", ()  # type: ignore[attr-defined]
         if isinstance(node.func, ast.Attribute) and node.func.attr in LEFT and not node.keywords:
             args = [self.visit(node.func.value), _at(ast.Constant(node.func.attr), node), *map(self.visit, node.args)]
             return _call("at_left", args, node)
-        return self.folded(node) if is_folded(node) else self.plain_call(node)
+        if is_folded(node) and not consumes(node.args[0], self.generators):
+            return self.folded(node)
+        return self.plain_call(node)
+
+    def hook_call(self, node: ast.Call, name: str, options: tuple[bool, ...]) -> ast.expr:
+        """A call of a hook, or of what a hook makes of a function."""
+        args = [*map(self.visit, node.args)]
+        if isinstance(node.func, ast.Constant):
+            return _call(name, [*map(_later, args)] if name == "boxed" else args, node)
+        function = _call(name, [self.visit(node.func), *map(_constant, options)], node.func)
+        return _at(ast.Call(function, args, [*map(self.visit, node.keywords)]), node)
+
+    def ended_early(self, node: ast.Call) -> ast.expr | None:
+        """`next`, `any` or `all` of a generator function's items, as a loop that takes no more of them than Python."""
+        found = None if self._before is None else first_item_of(node, self.generators)
+        if found is None:
+            return None
+        generator, ends = found
+        looped = self.in_loops(generator, lambda _: [*ends])
+        return _call("first", [self.visit(node.func), _later(looped)], node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         return self._in_scope(node)
@@ -438,6 +523,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         items = self.kept_items(node)
+        if items is not None and consumes(node, self.generators):
+            return items
         new = self._in_scope(node)
         return new if items is None else self.filtered(new, new, items, node)
 
@@ -456,7 +543,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def kept_items(self, node: ast.AST) -> ast.expr | None:
         """The items of a comprehension with conditions, as loops that append them to a list; None for others."""
-        if self._before is None or not isinstance(node, (ast.ListComp, ast.GeneratorExp)) or not is_selection(node):
+        if self._before is None or not isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            return None
+        if not is_selection(node) and not consumes(node, self.generators):
             return None
         kept = f".kept{self.count + 1}"
         append = _at(ast.Attribute(_at(ast.Name(kept, ast.Load()), node), "append", ast.Load()), node)
@@ -546,6 +635,7 @@ class _Rewriter(ast.NodeTransformer):
         if takes_first(node):
             items = self.first_item(node)
             items = None if items is None else _call("first", [self.visit(node.func), _later(items)], node)
+        generator = node.args[0] if items is not None and consumes(node.args[0], self.generators) else None
         args, keywords = [self.listed(a) for a in node.args], [self.visit(k) for k in node.keywords]
         function = _call("function", [self.visit(node.func)], node.func)
         call = _at(ast.Call(function, args, keywords), node)
@@ -556,6 +646,8 @@ class _Rewriter(ast.NodeTransformer):
         of_list = _at(ast.Call(function, [items, *args[1:]], keywords), node)
         if isinstance(node.func, ast.Name) and node.func.id == "list":
             of_list = self.list_of(deepcopy(node.func), items, node)
+        if generator is not None:
+            return of_list
         return self.filtered(args[0], call, of_list, node)
 
     def list_of(self, callee: ast.expr, items: ast.expr, node: ast.AST) -> ast.Call:
@@ -586,21 +678,6 @@ def _of_item(target: ast.expr, value: ast.expr, *others: str) -> ast.expr:
     return _at(ast.Lambda(ast.arguments([], names, ast.arg(_MARK), [], [], None, []), value), value)
 
 
-def _exchanged(node: ast.Assign) -> tuple[ast.Subscript, ast.Subscript] | None:
-    """The two items that an assignment exchanges, `a[i], a[j] = a[j], a[i]`."""
-    target, value = node.targets[0], node.value
-    if len(node.targets) > 1 or not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
-        return None
-    if len(target.elts) != 2 or [*map(ast.unparse, target.elts)] != [*map(ast.unparse, value.elts[::-1])]:
-        return None
-    one, other = target.elts
-    if not isinstance(one, ast.Subscript) or not isinstance(other, ast.Subscript):
-        return None
-    plain = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
-    parts = (one.value, one.slice, other.value, other.slice)
-    return (one, other) if all(isinstance(n, plain) for part in parts for n in ast.walk(part)) else None
-
-
 def is_new_array(node: ast.expr) -> bool:
     """True if the value of an expression is an array that nothing else refers to, if it is an array."""
     if isinstance(node, ast.Call):
@@ -614,12 +691,6 @@ def is_new_list(node: ast.expr) -> bool:
         return isinstance(node.op, (ast.Add, ast.Mult)) and (is_new_list(node.left) or is_new_list(node.right))
     rewritten = any(_is_hook(node, name) for name in ("filtered", "times")) or _is_hook(node, "listed", 3)
     return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node) or rewritten
-
-
-def is_extension(node: ast.AST) -> bool:
-    """True for a statement `items.extend(values)`."""
-    call = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "extend"
 
 
 def _is_hook(node: ast.expr, name: str, fewest: int = 0) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from mlirml.errors import SourceLocation, UnsupportedSyntaxError
 from mlirml.frontend.source.closures import shared_names
 from mlirml.frontend.source.functions import Source
+from mlirml.frontend.source.generators import plain_yields
 from mlirml.frontend.source.simplify import CHANGING, is_first, is_quiet
 
 _OUTSIDE = "call what needs it outside, and pass its result as an argument"
@@ -43,7 +44,8 @@ def check_syntax(source: Source, name: str) -> None:
 
 def refused(node: ast.AST) -> ast.AST | None:
     """The first construct that is not compiled, in the order of the source."""
-    found = [n for n in ast.walk(node) if type(n).__name__ in _REFUSED and not is_quiet(n)]
+    plain = plain_yields(node)
+    found = [n for n in ast.walk(node) if type(n).__name__ in _REFUSED and not is_quiet(n) and n not in plain]
     if any(isinstance(n, ast.Nonlocal) for n in found):
         shared = shared_names(node)
         found = [n for n in found if not isinstance(n, ast.Nonlocal) or not shared.issuperset(n.names)]
@@ -110,12 +112,13 @@ def has_selections(node: ast.AST) -> bool:
     return any(isinstance(n, (ast.ListComp, ast.GeneratorExp)) and is_selection(n) for n in ast.walk(node))
 
 
-_READERS = ("sum", "max", "min", "any", "all", "sorted", "list", "tuple")
+READERS = ("sum", "max", "min", "any", "all", "sorted", "list", "tuple")
+"""The functions that read all items of an iterable."""
 
 
 def reads_items(node: ast.Call) -> bool:
     """True if a call, judging by its name, reads all items of a generator that is its first argument."""
-    named = isinstance(node.func, ast.Name) and node.func.id in _READERS
+    named = isinstance(node.func, ast.Name) and node.func.id in READERS
     return named and bool(node.args) and isinstance(node.args[0], ast.GeneratorExp)
 
 
@@ -134,7 +137,7 @@ def is_filter(node: ast.AST) -> bool:
 
 def reads_filter(node: ast.Call) -> bool:
     """True if a call, judging by its name, reads all items of a `filter` that is its first argument."""
-    return any(is_call_of(node, name) for name in _READERS) and bool(node.args) and is_filter(node.args[0])
+    return any(is_call_of(node, name) for name in READERS) and bool(node.args) and is_filter(node.args[0])
 
 
 def is_call_of(node: ast.Call, name: str) -> bool:

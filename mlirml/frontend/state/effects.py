@@ -24,6 +24,7 @@ import numpy as np
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError, LeakedTracerError, SourceLocation, UnsupportedSyntaxError
+from mlirml.frontend.advice import DRAW
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.captured import ANY, Guard, function_parts, holds
 from mlirml.frontend.frames import code_location, is_internal, user_location
@@ -541,11 +542,13 @@ def _refuse_clocks(frame: types.FrameType, event: str, function: Any) -> None:
     if event == "c_call" and is_clock(function) and caller not in _TIMERS and not _is_import(frame):
         owner = getattr(function, "__self__", None)
         name = getattr(owner, "__name__", type(owner).__name__)
-        raise UnsupportedSyntaxError(
+        error = UnsupportedSyntaxError(
             f"`{name}.{function.__name__}` would be called once, when the function is traced",
             location=user_location(1),
             help="call it outside, and pass what it returns as an argument",
         )
+        error.subject = DRAW if owner is getattr(sys.modules.get("random"), "_inst", None) else ""
+        raise error
 
 
 def _is_import(frame: types.FrameType | None) -> bool:

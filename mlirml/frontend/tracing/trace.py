@@ -43,6 +43,7 @@ from mlirml.frontend.state.reachable import Reached
 from mlirml.frontend.tracing import float_errors, scipy_functions
 from mlirml.frontend.tracing.common_scalars import SharedScalars
 from mlirml.frontend.tracing.integer_limits import note_range
+from mlirml.frontend.tracing.mixed_booleans import not_mixed
 from mlirml.frontend.tracing.trace_limits import LocationTracker
 from mlirml.frontend.tracing.unsupported import refuse
 from mlirml.ir.text.builder import Operand, Scalar, Value
@@ -118,9 +119,8 @@ class Trace:
         self.reached = Reached(self.guards)
         self.methods: Any = None  # the replaced methods of the user's classes
         self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
-        # The reason to make an array held by an object an input and output of the program.
         self.refused: CaptureError | None = None  # the last error for a value that is not known yet
-        self.state_of: Callable[[np.ndarray], BaseException | None] = lambda array: None
+        self.state_of: Callable[[np.ndarray], BaseException | None] = lambda array: None  # why it is state
         self.stored_in: dict[Any, list[Cell]] = {}  # the cells that loops and branches, by their code, store into
         self.changed_elements: dict[Any, list[Any]] = {}  # and the elements of containers that they changed last
         self.unrolled: dict[SourceLocation, str] = {}  # loops of the loop front end, and why
@@ -277,8 +277,8 @@ class Trace:
                 raise DTypeError(
                     f"{ufunc.__name__}: Python has none for {names}", help="make an array, `np.array(items)`"
                 )
-            if python and ufunc in _ARITHMETIC:
-                operands = tuple(self._as_integer(x) for x in operands)
+            if ufunc in _ARITHMETIC:
+                operands = tuple(self._as_integer(x) for x in operands) if python else not_mixed(operands)
             if python:
                 operands = self._checked(ufunc, operands)
             if ufunc is np.power and _is_square_of_bools(*operands):

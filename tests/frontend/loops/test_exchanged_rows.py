@@ -91,3 +91,35 @@ def test_the_gradient_goes_through_exchanged_rows() -> None:
 
     found = ml.grad(determinant)(A)
     np.testing.assert_allclose(found, np.linalg.det(A) * np.linalg.inv(A).T, rtol=1e-10)
+
+
+def exchanged_with_itself(m: Any) -> None:
+    for row in range(2):
+        if m[row][row] != 0:
+            m[1][1] -= 1
+        else:
+            m[row], m[1] = m[1], m[row]
+
+
+def rank(m: Any) -> Any:
+    found = 2
+    for row in range(2):
+        if m[row][row] == 0:
+            for i in range(row + 1, 2):
+                if m[i][row] != 0:
+                    m[row], m[i] = m[i], m[row]
+                    break
+            else:
+                found -= 1
+                m[0][row] = m[0][found]
+        else:
+            m[1][1] -= 0.5
+    return found
+
+
+@pytest.mark.parametrize("m", [[[3, 2, 1], [-6, -4, -2]], [[0, 2, 1], [1, -4, -2]], [[0, 0, 1], [0, -4, -2]]])
+@pytest.mark.parametrize("function", [exchanged_with_itself, rank])
+def test_a_row_that_one_branch_stores_into_and_the_other_exchanges(function: Any, m: Any) -> None:
+    expected, found = [*map(list, m)], [*map(list, m)]
+    assert ml.compile(function, frontend="loops")(found) == function(expected)
+    assert found == expected

@@ -387,3 +387,39 @@ def test_conditions_that_fail_in_other_iterations() -> None:
 
     for k in (0, 9):
         check(chosen, np.arange(8.0) + 1, k, exact=False)
+
+
+def moved(x):
+    a = [1.0, 2.0, 3.0]
+    for i in range(len(x)):
+        a[i] = a[i] + x[i]
+    return a
+
+
+def grown(x):
+    a = []
+    for i in range(len(x)):
+        a.append(x[i] * 2)
+    return a
+
+
+@pytest.mark.parametrize("made", [moved, grown])
+def test_operators_of_a_list_and_an_array_are_those_of_the_array(made):
+    y = np.array([5.0, 6.0, 7.0])
+
+    def added(x):
+        a = made(x)
+        a += x
+        return a
+
+    def operators(x):
+        a = made(x)
+        return a + x, x + a, a * x, a == x, a != 2 * x, a < x, a + y, a * y, a - x, a + x[0], a * 2
+
+    check(added, np.array([1.0, 2.0, -3.0]))
+    check(operators, np.array([1.0, 2.0, -3.0]))
+
+
+def test_a_list_times_a_number_of_the_program_is_refused():
+    with pytest.raises(ml.MlirmlError):
+        ml.compile(lambda x, n: moved(x) * n, frontend="loops")(np.ones(3), np.int64(2))

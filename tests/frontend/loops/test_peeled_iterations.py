@@ -64,3 +64,28 @@ def test_the_other_rounds_stay_a_loop() -> None:
     check(last, LONG)
     text = ml.compile(last, frontend="loops").ir("capture", LONG)
     assert text.count("scf.for") == 1 and text.count("\n") < 40
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_list_that_the_first_iteration_replaces_by_an_array(size: int) -> None:
+    def first_and_rest(x):
+        first, total = [], 0.0
+        for i in range(len(x)):
+            if i == 0:
+                first = x[i] * np.ones(2)
+            else:
+                total += x[i] * first[1]
+        return first, total
+
+    check(first_and_rest, LONG[:size], exact=False)
+
+
+def test_strings_that_data_choose_are_named_in_the_error() -> None:
+    def direction(x):
+        name = "none"
+        for v in x:
+            name = "up" if v > 0 else "down"
+        return 1 if name == "up" else 2
+
+    with pytest.raises(ml.UnsupportedSyntaxError, match="is 'up' in one branch and 'down' in the other"):
+        ml.compile(direction)(LONG)

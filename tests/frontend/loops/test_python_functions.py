@@ -401,3 +401,26 @@ def test_factorials_are_right_or_too_large_for_64_bits():
         assert compiled(np.int64(n)) == math.factorial(n)
     with pytest.raises(OverflowError, match="of more than 20"):
         compiled(np.int64(21))
+
+
+def sine(x, terms):
+    return sum((-1) ** k * x ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(terms))
+
+
+def exponential(x, terms):
+    total = 0.0
+    for k in range(terms):
+        total += 1 / math.factorial(k) * x**k
+    return total
+
+
+def test_division_by_a_factorial_of_more_than_64_bits():
+    assert float(ml.compile(sine)(1.5, 40)) == pytest.approx(math.sin(1.5), rel=1e-15)
+    assert float(ml.compile(exponential)(1.5, 100)) == pytest.approx(math.exp(1.5), rel=1e-15)
+    assert float(ml.compile(lambda n: 1.0 / math.factorial(n))(170)) == 1.0 / math.factorial(170)
+    with pytest.raises(OverflowError, match="int too large to convert to float"):
+        ml.compile(exponential)(1.5, 172)
+    with pytest.raises(ValueError, match="factorial"):
+        ml.compile(lambda n: 1.0 / math.factorial(n))(-1)
+    with pytest.raises(ml.DTypeError, match="factorial` takes integers"):
+        ml.compile(lambda n: 1.0 / math.factorial(n))(np.float64(2.0))

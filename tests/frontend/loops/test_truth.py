@@ -277,3 +277,59 @@ def test_words_between_booleans_of_python_give_such_booleans(frontend: Any) -> N
     for n in range(4):
         x = np.array([1.0, 1.0, -1.0, -1.0, 1.0])
         assert ml.compile(merged_by_words, frontend=frontend)(x, n) == merged_by_words(x, n)
+
+
+def mixed_in_loop(x: Any) -> Any:
+    n, s, count = 0, True, 0
+    while n < len(x):
+        if s is True:
+            count += 1
+        s = x[n] > 0
+        n += 1
+    return count
+
+
+def mixed_from_numpy(x: Any) -> Any:
+    s = np.True_
+    for v in x:
+        if v > 2:
+            s = True
+    return s is True
+
+
+def mixed_in_branch(x: Any) -> Any:
+    s = True if x[0] > 0 else x[1] > 0
+    return s is not False
+
+
+def mixed_by_words(x: Any) -> Any:
+    s = x[0] > 0 and (not x[1] > 5)
+    return s is True
+
+
+def mixed_sum(x: Any) -> Any:
+    s = True
+    for v in x:
+        if v > 2:
+            s = v > 0
+    return s + s
+
+
+def mixed_elsewhere(x: Any) -> Any:
+    s = True
+    for v in x:
+        if v > 2:
+            s = v > 0
+    return s + 1, s == True, int(s), (not s) + (not s), 1 if s else 2, s * 2.5  # noqa: E712
+
+
+@pytest.mark.parametrize(
+    "function", [mixed_in_loop, mixed_from_numpy, mixed_in_branch, mixed_by_words, mixed_sum, mixed_elsewhere]
+)
+def test_booleans_that_are_pythons_or_numpys_are_not_told_apart(function: Any) -> None:
+    x = np.array([1.0, 2.0, 3.0, -0.5])
+    if function is mixed_elsewhere:
+        assert ml.compile(function)(x) == function(x)
+        return
+    with pytest.raises(ml.UnsupportedSyntaxError, match="one of Python's or of NumPy's, depending on data"):
+        ml.compile(function)(x)
