@@ -65,6 +65,7 @@ from mlirml.frontend.source.unsupported import (
     reads_items,
     refused,
     takes_first,
+    text_of,
 )
 
 HOOKS = "__mlirml__"
@@ -384,7 +385,7 @@ class _Rewriter(ast.NodeTransformer):
         error = _at(ast.Name(".error", ast.Load()), node)
         made: list[ast.expr] = [self.message(node.exc)]
         if isinstance(node.exc, ast.Call):
-            made = [_later(made[0]), _later(self.visit(deepcopy(node.exc.func))), ast.Constant(_text_of(node.exc))]
+            made = [_later(made[0]), _later(self.visit(deepcopy(node.exc.func))), ast.Constant(text_of(node.exc))]
         raised = _call("raising", made, node)
         found = _at(ast.NamedExpr(ast.Name(".error", ast.Store()), raised), node)
         test = ast.Compare(found, [ast.IsNot()], [ast.Constant(None)])
@@ -788,13 +789,6 @@ def _list_type(origin: ast.AST) -> ast.expr:
 
 def _hook(name: str, arguments: Sequence[ast.expr], origin: ast.AST) -> ast.stmt:
     return _at(ast.Expr(_call(name, arguments, origin)), origin)
-
-
-def _text_of(error: ast.Call) -> str:
-    """The text of an exception whose message is made of dynamic values: the string that they are put into."""
-    found = [n.value for arg in error.args for n in ast.walk(arg) if isinstance(n, ast.Constant)]
-    texts = [value for value in found if isinstance(value, str)]
-    return max(texts, key=len, default=", ".join(map(ast.unparse, error.args)))
 
 
 def _later(node: ast.expr) -> ast.expr:

@@ -178,3 +178,10 @@ def _location(source: Source, node: ast.AST, name: str) -> SourceLocation:
     line, column = node.lineno, node.col_offset + 1  # type: ignore[attr-defined]
     end_line, end = node.end_lineno or line, (node.end_col_offset or 0) + 1  # type: ignore[attr-defined]
     return SourceLocation(source.file, line, column, end_line, end, name)
+
+
+def text_of(error: ast.Call) -> str:
+    """The text of an exception whose message is made of dynamic values: the string that they are put into."""
+    found = [n.value for arg in error.args for n in ast.walk(arg) if isinstance(n, ast.Constant)]
+    texts = [value for value in found if isinstance(value, str)]
+    return max(texts, key=len, default=", ".join(map(ast.unparse, error.args)))
