@@ -31,8 +31,8 @@ from mlirml.ir.numpy_factorizations import factorization
 from mlirml.ops.functions import library
 
 OF_SCIPY = (
-    "block_diag", "cho_factor", "cho_solve", "expm", "lu", "lu_factor", "lu_solve", "solve_triangular", "sqrtm",
-    "toeplitz",
+    "block_diag", "cho_factor", "cho_solve", "expm", "lu", "lu_factor", "lu_solve", "solve_banded",
+    "solve_triangular", "sqrtm", "toeplitz",
 )  # fmt: skip
 """SciPy's functions that NumPy lacks."""
 __all__ = [*_NUMPY, *OF_SCIPY]  # noqa: PLE0604
@@ -161,6 +161,63 @@ def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_d
     columns = np.broadcast_to(columns.astype(dtype), (*batch, *columns.shape[-2:]))
     found = _computed("triangular_solve", mode, a, columns)
     return found[..., 0] if b.ndim == 1 else found
+
+
+@library("mlirml.linalg", "ab", "b")
+def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any) -> Any:
+    """x with a @ x = b for a matrix [N, N] of `l` diagonals below and `u` above the main one; `b` is [N] or [N, K].
+
+    `ab` [l + u + 1, N] has a diagonal in each row: `ab[u + i - j, j]` is `a[i, j]`. By elimination with partial
+    pivoting in a loop over the columns, with time and memory in proportion to N. A singular matrix gives infinities
+    or NaN.
+    """
+    below, above = (int(n) for n in l_and_u)
+    ab, b = (x if isinstance(x, Traced) else np.asarray(x) for x in (ab, b))
+    fits = ab.ndim == 2 and ab.shape[0] == below + above + 1 and max(below, above) < ab.shape[1]
+    if not fits or b.ndim not in (1, 2) or b.shape[0] != ab.shape[1]:
+        with at_user_line():
+            raise ShapeError(
+                f"solve_banded: diagonals of shape {list(ab.shape)} and a right side of {list(b.shape)} do not fit",
+                help=f"{below} and {above} diagonals of a matrix of N rows are [{below + above + 1}, N]",
+            )
+    dtype = np.result_type(ab.dtype, b.dtype, *(() if ab.dtype.kind in "fc" else (np.float64,)))
+    columns = (b[:, None] if b.ndim == 1 else b).astype(dtype)
+    width = below + above + 1
+    rows, columns = _rows_of_bands(ab.astype(dtype), below, above), np.pad(columns, ((0, below + 1), (0, 0)))
+    window = np.stack([np.pad(rows[i, below - i :], (0, below - i)) for i in range(below + 1)])
+    order = np.arange(below + 1)
+
+    def eliminate(state: tuple[Any, Any], following: tuple[Any, Any]) -> tuple[Any, Any]:
+        joined = np.concatenate(state, axis=1)
+        pivot = np.argmax(np.abs(joined[:, 0]))
+        joined = joined[np.where(order == 0, pivot, np.where(order == pivot, 0, order))]
+        first, rest = joined[0], joined[1:]
+        rest = rest - rest[:, :1] / first[0] * first
+        left = np.pad(rest[:, 1:width], ((0, 0), (0, 1)))
+        row, side = following
+        state = np.concatenate((left, row[None])), np.concatenate((rest[:, width:], side[None]))
+        return state, (first[:width], first[width:])
+
+    def substitute(later: Any, given: tuple[Any, Any]) -> tuple[Any, Any]:
+        row, side = given
+        x = (side - row[1:] @ later) / row[0]
+        return np.concatenate((x[None], later))[: width - 1], x
+
+    first = window, columns[: below + 1]
+    _, (upper, sides) = control.scan(eliminate, first, (rows[below + 1 :], columns[below + 1 :]))
+    last = np.zeros((width - 1, columns.shape[1]), dtype)
+    found = control.scan(substitute, last, (upper, sides), reverse=True)[1]
+    return found[:, 0] if b.ndim == 1 else found
+
+
+def _rows_of_bands(ab: Any, below: int, above: int) -> Any:
+    """The elements of each row from `below` columns before the diagonal on, and `below + 1` rows of zeros."""
+    size = ab.shape[1]
+    diagonals = []
+    for offset in range(-below, above + 1):
+        inner = ab[above - offset, max(offset, 0) : size + min(offset, 0)]
+        diagonals.append(np.pad(inner, (max(-offset, 0), size - len(inner) - max(-offset, 0) + below + 1)))
+    return np.stack(diagonals, axis=1)
 
 
 @library("mlirml.linalg", "a")

@@ -110,7 +110,7 @@ def _special(name: str, *intervals: tuple[float, float], first: tuple[Any, ...] 
         yield Sample((*first, *arrays), options)
 
 
-for _name in ("gammaln", "gamma", "digamma", "psi", "entr", "erf", "erfc", "erfcx", "i0", "i0e", "i1", "i1e"):
+for _name in ("gammaln", "gamma", "digamma", "psi", "entr", "erf", "erfc", "erfcx", "i0", "i0e", "i1", "i1e", "rgamma"):
     _special(_name, (0.2, 5.0))
 for _name in ("expit", "log_expit", "ndtr", "log_ndtr", "softmax", "log_softmax", "logsumexp"):
     _special(_name, (-3.0, 3.0))
@@ -124,6 +124,8 @@ for _name in ("gammaincinv", "gammainccinv"):
     _special(_name, (0.5, 4.0), (0.1, 0.9))
 _special("zeta", (1.5, 6.0), (0.5, 4.0))
 _special("polygamma", (0.5, 4.0), first=(2,))
+_special("gammasgn", (-2.9, 2.9))
+_special("multigammaln", (1.5, 6.0), d=3)
 
 
 @sampler("numpy.linalg", "det", "inv", "slogdet")
@@ -508,6 +510,12 @@ def _distribution(draw: Draw) -> Iterator[Sample]:
 def _multivariate_normal(draw: Draw) -> Iterator[Sample]:
     x, mean = draw.array(4, 3), draw.array(3)
     yield Sample((x, mean, np.diag([1, 2, 3]).astype(draw.dtype)), {}, the_same, operator.attrgetter("logpdf"))
+
+
+@sampler("mlirml.linalg", "solve_banded")
+def _solve_banded(draw: Draw) -> Iterator[Sample]:
+    yield Sample(((2, 1), draw.array(4, 6) + np.array([[0], [5], [0], [0]], draw.dtype), draw.array(6)))
+    yield Sample(((0, 3), draw.array(4, 6) + np.array([[0], [0], [0], [5]], draw.dtype), draw.array(6, 2)))
 
 
 @sampler("mlirml.stats", "dirichlet")

@@ -40,8 +40,11 @@ def is_special(ufunc: np.ufunc) -> bool:
 
 
 _IGNORED = frozenset(
-    ["overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "workers", "plan", "driver", "lapack_driver"]
-)
+    [
+        "overwrite_a", "overwrite_ab", "overwrite_b", "overwrite_x", "check_finite", "workers", "plan", "driver",
+        "lapack_driver",
+    ]
+)  # fmt: skip
 """Options of SciPy's functions about how they are computed."""
 
 
