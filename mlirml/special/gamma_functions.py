@@ -16,7 +16,9 @@ from mlirml.ops.functions import library
 from mlirml.random.quantiles import polynomial
 from mlirml.special.floats import as_array, differentiable, float_dtype, is_double
 
-__all__ = ["beta", "betaln", "digamma", "gamma", "gammaln", "polygamma", "psi", "zeta"]
+__all__ = [
+    "beta", "betaln", "digamma", "gamma", "gammaln", "gammasgn", "multigammaln", "polygamma", "psi", "rgamma", "zeta"
+]  # fmt: skip
 
 _EULER = 0.5772156649015329
 _HALF_LOG_TWO_PI = 0.9189385332046728
@@ -153,6 +155,46 @@ def gamma(x: Any) -> Any:
     reflected = -math.pi / (finite * _sine_of_pi(finite) * positive)
     result = np.where(tiny, 1 / x, np.where(x < 0, reflected, positive))
     return np.where((x < 0) & (x == np.floor(x)), math.nan, result)
+
+
+@differentiable(lambda t, y, x: _slope_of_rgamma(x, y) * t)
+@pointwise
+def rgamma(x: Any) -> Any:
+    """The reciprocal of the gamma function, which is 0 at 0, negative integers and minus infinity."""
+    return np.where((x <= 0) & (x == np.floor(x)), 0, 1 / gamma(x))
+
+
+def _slope_of_rgamma(x: Any, y: Any) -> Any:
+    """By reflection below 1/2, where it has no poles: the derivative of gamma(1 - x) sin(pi x) / pi (DLMF 5.5.3)."""
+    low = x < 0.5
+    other, nearest = np.where(low, 1 - x, 1), np.rint(x)
+    offset, odd = math.pi * (x - nearest), nearest - 2 * np.floor(nearest / 2)
+    below = gamma(other) * (1 - 2 * odd) * (np.cos(offset) - digamma(other) * np.sin(offset) / math.pi)
+    return np.where(low, below, -y * digamma(np.where(low, 1, x)))
+
+
+@differentiable(lambda t, y, x: 0 * t)
+@pointwise
+def gammasgn(x: Any) -> Any:
+    """The sign of the gamma function: 1, -1, or NaN at negative integers; that of x at 0."""
+    floor = np.floor(x)
+    sign = np.where(floor == 2 * np.floor(floor / 2), 1, -1).astype(x.dtype)
+    sign = np.where(x > 0, 1, np.where(x == 0, np.copysign(1, x), np.where(x == floor, math.nan, sign)))
+    return np.where(np.isnan(x), x, sign)
+
+
+@library("mlirml.special", "a")
+def multigammaln(a: Any, d: int) -> Any:
+    """The logarithm of the multivariate gamma function of `d` dimensions; NaN where `a` is not above (d - 1) / 2."""
+    a = as_array(a)
+    if not isinstance(d, (int, np.integer)) or d < 1:
+        with at_user_line():
+            raise DTypeError(f"special.multigammaln: {d} dimensions", help="d is a positive integer")
+    a = a.astype(float_dtype("multigammaln", a))
+    inside = a > 0.5 * (d - 1)
+    a = np.where(inside, a, d)
+    terms = [gammaln(a - 0.5 * k) for k in range(int(d))]
+    return np.where(inside, sum(terms[1:], terms[0]) + d * (d - 1) / 4 * math.log(math.pi), math.nan)[()]
 
 
 @differentiable(lambda t, y, x: polygamma(1, x) * t)

@@ -25,6 +25,17 @@ def _floats(name: str, wide: bool, *arrays: Any) -> list[Any]:
     return [as_array(x).astype(dtype) for x in arrays]
 
 
+def _size(mean: Any, cov: Any) -> int:
+    """The length of the vectors."""
+    size: int = cov.shape[0] if cov.ndim else mean.shape[0] if mean.ndim else 1
+    if cov.ndim > 2 or cov.shape not in ((), (size,), (size, size)) or mean.shape not in ((), (1,), (size,)):
+        with at_user_line():
+            raise ShapeError(
+                f"multivariate_normal: mean of shape {list(mean.shape)}, covariance of shape {list(cov.shape)}"
+            )
+    return size
+
+
 def _number(x: Any) -> Any:
     return x if isinstance(x, Traced) else np.asarray(x)[()]
 
@@ -48,12 +59,8 @@ class _MultivariateNormal:
             if allow_singular:
                 raise ArgumentError("multivariate_normal: singular matrices have no density here")
         x, mean, cov = _floats("multivariate_normal.logpdf", self._wide, x, 0.0 if mean is None else mean, cov)
-        size = cov.shape[0] if cov.ndim else mean.shape[0] if mean.ndim else 1
+        size = _size(mean, cov)
         with at_user_line():
-            if cov.ndim > 2 or cov.shape not in ((), (size,), (size, size)) or mean.shape not in ((), (1,), (size,)):
-                raise ShapeError(
-                    f"multivariate_normal: mean of shape {list(mean.shape)}, covariance of shape {list(cov.shape)}"
-                )
             x = x.reshape(1) if x.ndim == 0 else x[:, None] if x.ndim == 1 and size == 1 else x
             if x.shape[-1] != size:
                 raise ShapeError(f"multivariate_normal: {list(x.shape)} are no vectors of {size} numbers")
@@ -73,6 +80,16 @@ class _MultivariateNormal:
     def pdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         """The density."""
         return np.exp(self.logpdf(x, mean, cov, allow_singular))
+
+    def entropy(self, mean: Any = None, cov: Any = 1) -> Any:
+        """The differential entropy."""
+        mean, cov = _floats("multivariate_normal.entropy", self._wide, 0.0 if mean is None else mean, cov)
+        size = _size(mean, cov)
+        if cov.ndim < 2:
+            logarithm = np.sum(np.log(cov + np.zeros(size, cov.dtype)))
+        else:
+            logarithm = 2 * np.sum(np.log(np.diagonal(np.linalg.cholesky(cov))))
+        return _number(0.5 * size * (1 + math.log(2 * math.pi)) + 0.5 * logarithm)
 
 
 @library("mlirml.stats", "x", "alpha")

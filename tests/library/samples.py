@@ -110,7 +110,7 @@ def _special(name: str, *intervals: tuple[float, float], first: tuple[Any, ...] 
         yield Sample((*first, *arrays), options)
 
 
-for _name in ("gammaln", "gamma", "digamma", "psi", "entr", "erf", "erfc", "erfcx", "i0", "i0e", "i1", "i1e"):
+for _name in ("gammaln", "gamma", "digamma", "psi", "entr", "erf", "erfc", "erfcx", "i0", "i0e", "i1", "i1e", "rgamma"):
     _special(_name, (0.2, 5.0))
 for _name in ("expit", "log_expit", "ndtr", "log_ndtr", "softmax", "log_softmax", "logsumexp"):
     _special(_name, (-3.0, 3.0))
@@ -124,6 +124,8 @@ for _name in ("gammaincinv", "gammainccinv"):
     _special(_name, (0.5, 4.0), (0.1, 0.9))
 _special("zeta", (1.5, 6.0), (0.5, 4.0))
 _special("polygamma", (0.5, 4.0), first=(2,))
+_special("gammasgn", (-2.9, 2.9))
+_special("multigammaln", (1.5, 6.0), d=3)
 
 
 @sampler("numpy.linalg", "det", "inv", "slogdet")

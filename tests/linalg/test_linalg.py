@@ -201,3 +201,51 @@ def test_stacks_of_factors_larger_than_caches(dtype: type) -> None:
         factors = ml.compile(np.linalg.cholesky)(a)
         np.testing.assert_allclose(factors, np.linalg.cholesky(a), rtol=scale, atol=scale * n)
         assert not np.triu(factors, 1).any()
+
+
+def _matrix(diagonals: np.ndarray, below: int, above: int) -> np.ndarray:
+    size, offsets = diagonals.shape[1], range(-below, above + 1)
+    return sum(np.diag(diagonals[above - k, max(k, 0) : size + min(k, 0)], k) for k in offsets)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("sides", [(9,), (9, 2)])
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+@pytest.mark.parametrize(("below", "above"), [(1, 1), (2, 1), (1, 3), (0, 2), (2, 0), (0, 0)])
+def test_banded_systems(below: int, above: int, dtype: str, sides: tuple[int, ...]) -> None:
+    """Rows are exchanged, of one right side and of several, with derivatives of both modes."""
+
+    def solve(ab: Any, b: Any) -> Any:
+        return linalg.solve_banded((below, above), ab, b)
+
+    def by_scipy(ab: Any, b: Any) -> Any:
+        return scipy_linalg.solve_banded((below, above), ab, b)
+
+    rng = np.random.default_rng(10 * below + above)
+    diagonals, moved = (rng.standard_normal((below + above + 1, 9)).astype(dtype) for _ in range(2))
+    diagonals = diagonals + (0.5j if dtype == "c16" else 0) * moved
+    b, moved_b, weights = (rng.standard_normal(sides) for _ in range(3))
+    matrix = _matrix(diagonals, below, above)
+    expected = np.linalg.solve(matrix, b)
+    for run in (solve, ml.compile(solve), ml.compile(by_scipy)):
+        np.testing.assert_allclose(run(diagonals, b), expected, rtol=1e-9)
+    tangent = np.linalg.solve(matrix, moved_b - _matrix(moved, below, above) @ expected)
+    found = ml.jvp(solve, (diagonals, b), (moved, moved_b))[1]
+    np.testing.assert_allclose(found, tangent, rtol=1e-7, atol=1e-9)
+    slope = ml.grad(lambda ab, b: np.sum((weights * solve(ab, b)).real), (0, 1))(diagonals, b)
+    along = np.sum((slope[0] * moved).real) + np.sum(slope[1] * moved_b)
+    np.testing.assert_allclose(along, np.sum((weights * tangent).real), rtol=1e-8)
+
+
+def test_banded_systems_of_batches_and_many_rows() -> None:
+    diagonals = np.random.default_rng(0).standard_normal((3, 5))
+    sides = np.random.default_rng(1).standard_normal((3, 5))
+    found = ml.vmap(lambda b: linalg.solve_banded((1, 1), diagonals, b))(sides)
+    np.testing.assert_allclose(found, linalg.solve_banded((1, 1), diagonals, sides.T).T, rtol=1e-12)
+    diagonals, sides = np.tile([[-1.0], [2.5], [-1.0]], 20_000), np.ones(20_000)
+    x = ml.compile(lambda ab, b: linalg.solve_banded((1, 1), ab, b))(diagonals, sides)
+    np.testing.assert_allclose(x, scipy_linalg.solve_banded((1, 1), diagonals, sides), rtol=1e-12)
+
+
+def test_bands_that_do_not_fit() -> None:
+    with pytest.raises(ml.errors.ShapeError, match="2 diagonals, where"):
+        ml.compile(lambda ab, b: linalg.solve_banded((1, 1), ab, b))(np.ones((2, 4)), np.ones(4))

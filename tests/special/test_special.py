@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -102,6 +103,8 @@ EXACT: dict[str, tuple[Callable[..., Any], float, tuple[np.ndarray, ...]]] = {
     "entr": (lambda x: -x * mp.log(x), 3, (POSITIVE,)),
     "rel_entr": (lambda x, y: x * mp.log(x / y), 5, (OTHER, SMALL)),
     "kl_div": (lambda x, y: x * mp.log(x / y) - x + y, 20, (OTHER, SMALL)),
+    "rgamma": (mp.rgamma, 8, (np.linspace(-11.8, 29.3, 80),)),
+    "gammasgn": (lambda x: mp.sign(mp.gamma(x)), 0, (np.linspace(-11.8, 29.3, 80),)),
 }
 """For each function the exact one, the allowed error in ulp, and arguments."""
 
@@ -223,6 +226,7 @@ GRADIENTS: list[tuple[str, tuple[float, ...], np.ndarray]] = [
     ("i0", (), X * 30 - 15), ("i1", (), X * 30 - 15), ("i0e", (), X * 30 - 15), ("i1e", (), X * 30 - 15),
     ("beta", (2.5,), X * 20), ("betaln", (2.5,), X * 20), ("xlogy", (1.5,), X), ("xlog1py", (1.5,), X), ("entr", (), X),
     ("rel_entr", (0.5,), X), ("kl_div", (0.5,), X), ("zeta", (2.5,), X * 9), ("polygamma", (2,), X * 9),
+    ("rgamma", (), np.array([-3.0, -2.3, -2.0, -1e-9, 0.0, 0.3, 0.5, 1.7, 12.0])), ("gammasgn", (), X * 9 - 5),
 ]  # fmt: skip
 
 
@@ -427,7 +431,7 @@ def test_single_precision_needs_no_double(name: str) -> None:
     assert "f64" not in ml.lower(lambda *args: function(*args), *args).as_text()
 
 
-@pytest.mark.parametrize("name", special.__all__)
+@pytest.mark.parametrize("name", [name for name in special.__all__ if name != "multigammaln"])
 def test_names_of_scipy_are_compiled(name: str) -> None:
     function = getattr(scipy_special, name)
     args = [x[:10] for x in EXACT[name][2]] if name in EXACT else [OTHER[:10]]
@@ -470,3 +474,35 @@ def test_calls_of_scipy_in_a_program() -> None:
 def test_an_argument_without_a_derivative_is_named(function: Any, name: str) -> None:
     with pytest.raises(ml.NoDerivativeError, match=f"special.{name}` has no derivative in its first argument"):
         ml.grad(function)(2.5)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, compiled])
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_multigammaln(run: Any, d: int) -> None:
+    x = np.array([[2.3, 4.0, 30.5], [9.0, 2.1, 7.75]])
+    expected = scipy_special.multigammaln(x, d)
+    np.testing.assert_allclose(run(lambda x: special.multigammaln(x, d))(x), expected, rtol=1e-13)
+    slope = ml.grad(lambda x: np.sum(special.multigammaln(x, d)))(x)
+    np.testing.assert_allclose(slope, sum(scipy_special.digamma(x - k / 2) for k in range(d)), rtol=1e-12)
+    assert np.isnan(run(lambda x: special.multigammaln(x, d))(0.5 * (d - 1)))
+    assert run(lambda x: special.multigammaln(x, d))(x.astype(np.float32)).dtype == np.float32
+
+
+def test_multigammaln_of_no_dimensions() -> None:
+    with pytest.raises(ml.errors.DTypeError, match="0 dimensions"):
+        ml.compile(lambda x: special.multigammaln(x, 0))(2.0)
+
+
+def test_multigammaln_of_scipy_is_compiled() -> None:
+    x = np.array([1.4, 2.5, 6.25])
+    found = ml.compile(lambda x: scipy_special.multigammaln(x, 3))(x)
+    np.testing.assert_allclose(found, scipy_special.multigammaln(x, 3), rtol=1e-13)
+
+
+def test_derivatives_of_the_reciprocal_gamma_function_at_its_zeros() -> None:
+    """1 / gamma(x - n) is (-1)**n n! (x - digamma(n + 1) x**2 + ...)."""
+    slope = ml.grad(special.rgamma)
+    for n in range(4):
+        factor = float((-1) ** n * math.factorial(n))
+        assert float(slope(-float(n))) == pytest.approx(factor)
+        assert float(ml.grad(slope)(-float(n))) == pytest.approx(-2 * factor * float(scipy_special.digamma(n + 1)))

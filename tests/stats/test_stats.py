@@ -327,3 +327,16 @@ def test_numbers_are_not_drawn_once_and_for_all() -> None:
             ml.compile(program)(np.zeros(2))
     constant = ml.compile(lambda x: x + scipy_stats.skewnorm(2.0).mean())(np.zeros(2))
     np.testing.assert_allclose(constant, scipy_stats.skewnorm(2.0).mean())
+
+
+def test_entropy_of_normal_vectors() -> None:
+    """SciPy's, with the derivative in the covariance, which is half of its inverse."""
+    cov = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.5]])
+    for args in ((None, cov), (np.zeros(3), cov), (np.zeros(3), np.array([1.0, 2.0, 3.0])), (None, 2.0), (0.5, 2.0)):
+        expected = scipy_stats.multivariate_normal.entropy(*args)
+        for run in (stats.multivariate_normal.entropy, ml.compile(scipy_stats.multivariate_normal.entropy)):
+            np.testing.assert_allclose(run(*args), expected, rtol=1e-13)
+    slope = ml.grad(lambda c: stats.multivariate_normal.entropy(None, c))(cov)
+    np.testing.assert_allclose((slope + slope.T) / 2, np.linalg.inv(cov) / 2, rtol=1e-12)
+    with pytest.raises(ml.errors.ShapeError, match="mean of shape"):
+        ml.compile(stats.multivariate_normal.entropy)(np.zeros(2), cov)

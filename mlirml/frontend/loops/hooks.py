@@ -21,7 +21,8 @@ from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.number_lists import element_at, exchange, is_dynamic_integer
 from mlirml.frontend.arrays.optional import Optional, assigned, given
 from mlirml.frontend.arrays.tracer import Cell
-from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.frames import at_user_line, user_location
+from mlirml.frontend.iteration_limits import MOST_COPIES
 from mlirml.frontend.loops.branch import Branch
 from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.failing import FAILURES, failing_apart
@@ -34,7 +35,16 @@ from mlirml.frontend.loops.list_hooks import Part, nothing, unchanged
 from mlirml.frontend.loops.membership import contains
 from mlirml.frontend.loops.narrowing import is_same, narrowed, truth_of
 from mlirml.frontend.loops.orders import compared, have_items_of_program
-from mlirml.frontend.loops.ranges import ENDLESS, Items, Parallel, TracedRange, lists_in, numbered
+from mlirml.frontend.loops.ranges import (
+    ENDLESS,
+    ConstantRows,
+    Items,
+    Parallel,
+    TracedRange,
+    is_constant_array,
+    lists_in,
+    numbered,
+)
 from mlirml.frontend.loops.real_arrays import check_target, is_real
 from mlirml.frontend.loops.variables import UNBOUND, Tree, Variables, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
@@ -56,6 +66,7 @@ _NEGATED = {"IsNot": "Is", "NotIn": "In"}
 _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
 UNROLLED = 256  # the most iterations of a loop that has to be unrolled
 MOST_UNROLLED = 1 << 14
+_LONG = 32  # the most rows of a constant array that are constants of unrolled iterations
 Names = Sequence[str]
 
 
@@ -70,6 +81,7 @@ class Hooks(GeneratorHooks):
     def __init__(self, trace: Trace) -> None:
         super().__init__(trace)
         self.iterators = Iterators(trace)
+        self._rows: dict[Any, int] = {}  # rows of constant arrays that a statement loops over, outside of loops
         self._branching: set[Any] = set()  # the code of expressions that are better computed in branches
 
     # Statements.
@@ -83,10 +95,23 @@ class Hooks(GeneratorHooks):
 
     def _loop_over(self, iterable: Any, body: Part, *names: Any) -> None:
         if self._emit_loop(iterable, body, *names):  # after peeling, the others are alike
-            iterable, item = numbered(iterable)
+            iterable, item = self._numbered(iterable)
             body(iterable[0] if item is None else item(iterable[0]))
             rest = iterable[1:] if item is None else Items(iterable[1:], item)
             self._emit_loop(rest, body, *names, peels=False)
+
+    def _numbered(self, iterable: Any) -> tuple[Any, Callable[[Any], Any] | None]:
+        """An iterable as a range, and the item of a number: of a constant array, too, where unrolling it is long.
+
+        The array has many rows, or the function that loops over arrays is called for many of them.
+        """
+        if not is_constant_array(iterable):
+            return numbered(iterable)
+        place, count = user_location(), len(iterable)
+        if self._trace.builder.region.parent is None:
+            self._rows[place] = count = self._rows.get(place, 0) + len(iterable)
+        is_long = len(iterable) > _LONG or (count > MOST_COPIES and len(iterable) > 1)
+        return (range(len(iterable)), ConstantRows(iterable)) if is_long else (iterable, None)
 
     def _emit_loop(
         self,
@@ -110,7 +135,8 @@ class Hooks(GeneratorHooks):
         """
         nests = nests or self._trace.derivatives > 0
         lists = lists_in(iterable)
-        iterable, item = numbered(iterable)
+        iterable, item = self._numbered(iterable)
+        constant = item.array if isinstance(item, ConstantRows) else None
         why = f"iterates over a {iterable.__class__.__name__}"
         if isinstance(iterable, (range, TracedRange, Parallel)):
             if isinstance(iterable, range) and not len(iterable):
@@ -141,7 +167,7 @@ class Hooks(GeneratorHooks):
                         run_over(loop, lists)
                         return False
                 except CaptureError as error:
-                    if self._is_peeled(loop, error):
+                    if self._is_peeled(loop, error, UNROLLED if constant is None else MOST_UNROLLED):
                         return True
                 except NameError as error:  # of a variable that the first iteration assigns
                     name = name_of(error)
@@ -150,15 +176,15 @@ class Hooks(GeneratorHooks):
                     return True
                 why = loop.info.differ
         if item is not None:
-            iterable = Items(iterable, item)
+            iterable = Items(iterable, item if constant is None else constant.__getitem__)
         self._trace.note_unrolled(why)
         self._unrolled(iterable, body, own, head, after, changed, stop)
         return False
 
-    def _is_peeled(self, loop: ForLoop, error: CaptureError) -> bool:
+    def _is_peeled(self, loop: ForLoop, error: CaptureError, most: int) -> bool:
         """True if only the first iteration of a loop differs from others; False if it is to be unrolled.
 
-        An error that neither avoids is raised.
+        An error that neither avoids is raised; `most` iterations are unrolled at most.
         """
         name, structures = error.chosen
         if loop.peels and name in loop.named and Tree.of(loop.variables.get(name)).treedef in structures:
@@ -171,7 +197,7 @@ class Hooks(GeneratorHooks):
         if loop.count is None and around:  # the bounds become constant if the enclosing loops are unrolled
             error.roots = around
             raise error
-        if loop.count is None or UNROLLED < loop.count < ENDLESS - 1:
+        if loop.count is None or most < loop.count < ENDLESS - 1:
             error.sizes |= loop.argument_sizes()
             raise self._stays(error, loop.count) from None
         loop.info.differ = error.message

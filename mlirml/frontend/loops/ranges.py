@@ -171,6 +171,25 @@ def numbered(iterable: Any) -> tuple[Any, Callable[[Any], Any] | None]:
     return iterable, None
 
 
+class ConstantRows:
+    """The rows of an array from outside of the program, by number."""
+
+    def __init__(self, array: Any) -> None:
+        trace = current_trace()
+        assert trace is not None
+        self.array, self._rows = array, trace.array(array, copy=False)
+
+    def __call__(self, number: Any) -> Any:
+        return self._rows[number]
+
+
+def is_constant_array(x: Any) -> bool:
+    """True for an array of numbers from outside of the program."""
+    from mlirml.frontend.state.concrete_arrays import Watched
+
+    return type(x) in (np.ndarray, Watched) and x.ndim > 0 and x.size > 0 and x.dtype.char in "?bhilqBHILQefdFD"
+
+
 def lists_in(iterable: Any) -> list[Any]:
     """The lists of the front end that an iteration goes through."""
     from mlirml.frontend.arrays.growing_list import GrowingList
