@@ -622,6 +622,10 @@ class Hooks(GeneratorHooks):
                 return named(value)
         return value
 
+    def renamed(self, value: Any) -> Any:
+        """The value of a variable that another one gets, which has one then."""
+        return assigned(value)
+
     def captured(self, x: Any) -> Any:
         """A value of which a copy is stored into: one of the program for an array that it captures."""
         return self._trace.array(x, copy=False) if is_real(x) else x

@@ -298,6 +298,8 @@ class _Rewriter(ast.NodeTransformer):
             value = self.growing(targets[0], value)
         if not isinstance(node.value, (ast.Constant, ast.Name)) and any(map(_is_name, node.targets)):
             value = _call("named", [value], node.value)
+        elif isinstance(node.value, ast.Name) and any(map(_is_name, node.targets)):
+            value = _call("renamed", [value], node.value)
         return _at(ast.Assign(targets, value), node)
 
     def assigned(self, target: ast.expr, value: ast.expr) -> ast.expr:

@@ -185,7 +185,18 @@ def is_none(x: Any) -> int:
     return count
 
 
-FUNCTIONS = [read_after, by_another_name, last_one, in_a_nested_loop, an_array, is_none]
+def by_another_variable(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        if x[i] > 0.7:
+            found = x[i]
+    total = found
+    if x[0] > 0.5:
+        total = total + 1
+    return total, x[0]
+
+
+FUNCTIONS = [by_another_variable, read_after, by_another_name, last_one, in_a_nested_loop, an_array, is_none]
 
 
 def test_a_variable_that_is_read_before_it_is_assigned_is_refused() -> None:
