@@ -314,9 +314,7 @@ class Overlay(dict[str, Any]):
         known = dict(
             known if isinstance(known, dict) else vars(known),
             __import__=self._import,
-            isinstance=isinstance_of_traced,
-            type=TypeOf(lambda: of_numpy(np.ndarray, trace, memo)),
-            print=_printing(trace),
+            **{value.__name__: make(trace, memo) for value, make in _BUILTINS.items()},
         )
         if LOOPS not in memo:
             known.update({name: folding(name) for name in FOLDS})
@@ -343,6 +341,14 @@ class Overlay(dict[str, Any]):
         if not isinstance(value, types.ModuleType):
             self.trace.reached.guard(self.real, name, value)
         return _replaced(value, self.trace, self.memo)
+
+
+_BUILTINS: dict[Any, Callable[[Trace, dict[Any, Any]], Any]] = {
+    isinstance: lambda trace, memo: isinstance_of_traced,
+    type: lambda trace, memo: TypeOf(lambda: of_numpy(np.ndarray, trace, memo)),
+    print: lambda trace, memo: _printing(trace),
+}
+"""Python's functions of which a trace has its own, under any name."""
 
 
 class _Module:
@@ -395,6 +401,9 @@ def module_for(value: Any, trace: Trace) -> Any:
 
 
 def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
+    for builtin, make in _BUILTINS.items():
+        if value is builtin:
+            return make(trace, memo)
     made = of_numpy(value, trace, memo)
     if made is not None:
         return made

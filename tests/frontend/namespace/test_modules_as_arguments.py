@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 
 import mlirml as ml
 
@@ -55,3 +56,17 @@ def test_a_module_that_an_object_holds() -> None:
 
     np.testing.assert_allclose(ml.compile(Model(np))(X), np.exp(X).sum())
     np.testing.assert_allclose(ml.compile(lambda model, x: model(x))(Model(np), X), np.exp(X).sum())
+
+
+is_one, class_of, show = isinstance, type, print
+
+
+def by_other_names(x: Any) -> Any:
+    found = 1.0 if is_one(x, np.ndarray) and class_of(x) is np.ndarray and not is_one(x, (list, tuple)) else 0.0
+    show("x:", x)
+    return found + np.sum(x)
+
+
+def test_builtins_under_other_names(capfd: pytest.CaptureFixture[str]) -> None:
+    assert ml.compile(by_other_names)(X) == 7.0
+    assert "x: [1. 2. 3.]" in capfd.readouterr().out
