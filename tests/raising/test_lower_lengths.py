@@ -13,7 +13,7 @@ from mlirml.ir.bindings import operations, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines.cpu import RAISE
 
-N = 6
+N = 10
 
 
 def solve(L, b):

@@ -242,11 +242,8 @@ class Reached:
         self._classes[class_] = classes = tuple(c for c in class_.__mro__ if not is_package(c.__module__))
         for one in classes:
             self.guard(one, None, len(vars(one)))  # a new attribute may hide that of a base
-            for name, value in vars(one).items():
-                method = unreplaced(value)
-                if name[:2] == "__" and name not in _UNCALLED and isinstance(method, types.FunctionType):
-                    self.guard(one, name, method)
-                    self._more((method,))
+            special = [unreplaced(f) for n, f in vars(one).items() if n[:2] == "__" and n not in _UNCALLED]
+            self._more(f for f in special if isinstance(f, types.FunctionType))
         self.objects.append(_Attributes(class_, None, False))
 
     def _attributes(self, one: _Attributes) -> None:
