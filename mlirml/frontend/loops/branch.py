@@ -10,7 +10,7 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef, flatten
-from mlirml.errors import CaptureError, DTypeError, UnsupportedSyntaxError
+from mlirml.errors import CaptureError, DTypeError, UnassignedNameError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import LeafType, are_integer_and_double, common, joined, leaf_type_of
 from mlirml.frontend.arrays.constructs import Retrace
@@ -164,9 +164,9 @@ class Branch(RetracedConstruct):
                     del self.trace.copied_items[known_items:]
                     self.trace.open_items[:] = open_items
                     self._fail(number, error, mark, before)
-                except NameError as error:
-                    unassigned = in_user_words(error, self.trace.unbound)
-                    if unassigned is None or unassigned.unassigned[-1] not in self.trace.assigned:
+                except (NameError, DTypeError) as error:
+                    unassigned = self._unassigned(error)
+                    if unassigned is None:
                         raise
                     self._fail(number, unassigned, mark, before)
                 close_items(self.trace)
@@ -205,6 +205,15 @@ class Branch(RetracedConstruct):
             one.join(loop, mask)
         for item in settled:
             item.rebase()
+
+    def _unassigned(self, error: NameError | DTypeError) -> UnassignedNameError | None:
+        """The error for a variable that is not assigned, or is None where it is not; None for any other error."""
+        if isinstance(error, NameError):
+            found = in_user_words(error, self.trace.unbound)
+            return found if found is not None and found.unassigned[-1] in self.trace.assigned else None
+        if not self.trace.assigned or not error.message.startswith("a NoneType is no array or number"):
+            return None
+        return UnassignedNameError("a variable is used before it is assigned", help="give it a value first")
 
     def _fail(self, number: int, error: Exception, mark: Mark, before: dict[str, Any]) -> None:
         """Make a branch that raises an error of Python's fail at run time; otherwise it does nothing."""
