@@ -176,7 +176,11 @@ def capture(
             return _captured(learned, given)
         except Restart:  # with the rooms as they are now
             continue
-        except (CaptureError, IndexError, ValueError) as error:
+        except (CaptureError, IndexError, ValueError, TypeError) as error:
+            if not isinstance(error, (CaptureError, IndexError, ValueError)):
+                if refused is None or not learned.assigned or "NoneType" not in str(error):
+                    raise
+                raise refused from None  # a variable that is None where it is not assigned
             # One that does not arise where arguments are static comes before those of more room or checks.
             if not isinstance(refused, CaptureError) or getattr(error, "final", False) or getattr(error, "sizes", ()):
                 refused = error

@@ -164,7 +164,7 @@ class Branch(RetracedConstruct):
                     del self.trace.copied_items[known_items:]
                     self.trace.open_items[:] = open_items
                     self._fail(number, error, mark, before)
-                except (NameError, DTypeError) as error:
+                except (NameError, TypeError) as error:
                     unassigned = self._unassigned(error)
                     if unassigned is None:
                         raise
@@ -206,12 +206,12 @@ class Branch(RetracedConstruct):
         for item in settled:
             item.rebase()
 
-    def _unassigned(self, error: NameError | DTypeError) -> UnassignedNameError | None:
+    def _unassigned(self, error: NameError | TypeError) -> UnassignedNameError | None:
         """The error for a variable that is not assigned, or is None where it is not; None for any other error."""
         if isinstance(error, NameError):
             found = in_user_words(error, self.trace.unbound)
             return found if found is not None and found.unassigned[-1] in self.trace.assigned else None
-        if not self.trace.assigned or not error.message.startswith("a NoneType is no array or number"):
+        if not self.trace.assigned or "NoneType" not in str(error):
             return None
         return UnassignedNameError("a variable is used before it is assigned", help="give it a value first")
 

@@ -613,7 +613,7 @@ class Loop(RetracedConstruct):
     def _first(self, name: str, value: Any, slots: list[Slot]) -> list[tuple[Slot, Any]]:
         """The slots of a variable that had no value before the loop."""
         checks = self.count is None and (name, self.key) in self.trace.assigned
-        if name not in self.after or not (self.runs or checks or name.startswith(".")):
+        if not slots and (name not in self.after or not (self.runs or checks or name.startswith("."))):
             return []
         tree = Tree.of(value)
         if name not in self.info.first:

@@ -193,3 +193,24 @@ def test_what_the_first_iteration_assigns() -> None:
     np.testing.assert_allclose(ml.compile(least_so_far)(X), least_so_far(X))
     with pytest.raises(UnboundLocalError, match="`first`"):
         ml.compile(of_the_first_only)(X)
+
+
+def after_a_loop_in_a_branch(p: Any, q: Any, k: int) -> Any:
+    s = p[1, 1]
+    for i in range(k):
+        if q[i % 4, 1] > 2:
+            s = s + 1
+        else:
+            for y in range(4):
+                for z in range(y, 4):
+                    last = p[1, 0]
+                    s += p[1, z]
+                s = last + z
+    return s
+
+
+def test_first_values_of_a_loop_in_a_branch() -> None:
+    rng = np.random.default_rng(0)
+    for k in (0, 1, 3):
+        p, q = rng.integers(0, 5, (2, 4, 4))
+        assert ml.compile(after_a_loop_in_a_branch)(p, q, k) == after_a_loop_in_a_branch(p, q, k)

@@ -196,15 +196,19 @@ def by_another_variable(x: Any) -> Any:
     return total, x[0]
 
 
-FUNCTIONS = [by_another_variable, read_after, by_another_name, last_one, in_a_nested_loop, an_array, is_none]
+MAYBE = [
+    read_in_the_next_round,
+    by_another_variable,
+    read_after,
+    by_another_name,
+    last_one,
+    in_a_nested_loop,
+    an_array,
+    is_none,
+]
 
 
-def test_a_variable_that_is_read_before_it_is_assigned_is_refused() -> None:
-    with pytest.raises(ml.UnassignedNameError, match="`s` is used before it is assigned"):
-        ml.compile(read_in_the_next_round)(np.random.default_rng(0).random(40))
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", MAYBE, ids=lambda f: f.__name__)
 def test_a_variable_has_a_value_or_none_depending_on_data(function: Any) -> None:
     compiled = ml.compile(function)
     rng, raised = np.random.default_rng(0), set()
@@ -214,7 +218,9 @@ def test_a_variable_has_a_value_or_none_depending_on_data(function: Any) -> None
             expected = function(x)
         except UnboundLocalError:
             raised.add(True)
-            with pytest.raises(ml.UnassignedNameError, match="has no value here: a branch assigns it"):
+            with pytest.raises(
+                ml.UnassignedNameError, match=r"has no value here: a branch assigns it|used before it is assigned"
+            ):
                 compiled(x)
             continue
         raised.add(False)
