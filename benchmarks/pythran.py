@@ -275,7 +275,7 @@ def tests_of(checkout: Path, name: str) -> Iterator[tuple[str, Callable[[], None
     folder = checkout / "pythran" / "tests"
     if name in FOLDERS:
         for path in sorted((folder / name).glob("*.py")):
-            code = path.read_text()
+            code = path.read_text("utf-8")
             if "unittest.skip" in code or "unittest.python3.skip" in code:
                 continue
             commands = [line for line in code.splitlines() if line.startswith(("#runas ", "# runas"))]
