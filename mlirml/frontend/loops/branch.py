@@ -211,7 +211,8 @@ class Branch(RetracedConstruct):
         if isinstance(error, NameError):
             found = in_user_words(error, self.trace.unbound)
             return found if found is not None and found.unassigned[-1] in self.trace.assigned else None
-        if not self.trace.assigned or "NoneType" not in str(error):
+        is_of_user = isinstance(error, DTypeError) or is_of_python(error)
+        if not self.trace.assigned or not is_of_user or "NoneType" not in str(error):
             return None
         return UnassignedNameError("a variable is used before it is assigned", help="give it a value first")
 

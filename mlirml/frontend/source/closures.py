@@ -46,7 +46,7 @@ def with_shared_lists(function: ast.FunctionDef) -> ast.FunctionDef:
         body: list[ast.stmt] = []
         for statement in function.body:
             made = [name for name, first in firsts.items() if first is statement]
-            body.append(_Items(names.difference(made)).visit(statement))
+            body.append(Items(names.difference(made)).visit(statement))
             body += [_new_list(name, statement) for name in made]
         function.body = body
     return function
@@ -124,7 +124,7 @@ def _new_list(name: str, origin: ast.stmt) -> ast.stmt:
     return _at(ast.Assign([_at(ast.Name(name, ast.Store()), origin)], items), origin)
 
 
-class _Items(ast.NodeTransformer):
+class Items(ast.NodeTransformer):
     """Variables of some names become the first items of lists of these names."""
 
     def __init__(self, names: Names) -> None:

@@ -28,6 +28,7 @@ from copy import deepcopy
 from typing import Any, TypeVar
 
 from mlirml.core.dataclass import dataclass
+from mlirml.frontend.source.closures import Items
 from mlirml.frontend.source.definite_assignment import Live
 from mlirml.frontend.source.liveness import Names, assigned, read_by_functions
 
@@ -241,7 +242,7 @@ class _Consumer:
 
     def consumed(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """The function of an item, and the call of the generator with it, unless another iterable is empty."""
-        name, shared = f".body{self.number}", _Items(frozenset(self.outlive))
+        name, shared = f".body{self.number}", Items(frozenset(self.outlive))
         item = ast.arguments([], [self.at(ast.arg(".item"))], None, [], [], None, [])
         definition = self.at(ast.FunctionDef(name, item, [shared.visit(statement) for statement in body], [], None))
         definition.is_consumer = True  # type: ignore[attr-defined]
@@ -374,18 +375,6 @@ class _Jumps:
                         setattr(node, part, self.block(getattr(node, part), inner or (is_loop and part == "body")))
             found.append(node)
         return found
-
-
-class _Items(ast.NodeTransformer):
-    """Variables as the first items of lists of their names, also in functions inside."""
-
-    def __init__(self, names: Names) -> None:
-        self.names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self.names:
-            return node
-        return _at(ast.Subscript(_at(ast.Name(node.id, ast.Load()), node), _at(ast.Constant(0), node), node.ctx), node)
 
 
 def _jumps(statements: list[ast.stmt], inner: bool = False) -> Iterator[ast.stmt]:
