@@ -14,7 +14,7 @@ from mlirml.frontend.arrays.optional import Optional
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Element, Snapshot
 from mlirml.frontend.loops.signatures import Signature
-from mlirml.frontend.loops.variables import UNBOUND, Stored, Variables
+from mlirml.frontend.loops.variables import Stored, Variables
 from mlirml.frontend.source.tail_calls import check_depth
 from mlirml.frontend.source.unbound import maybe
 from mlirml.frontend.state.recursion import DEEPEST
@@ -57,27 +57,23 @@ class RetracedConstruct(Construct):
         """Trace it."""
         depth = self.trace.nested.get(self.key, 0)
         self.trace.nested[self.key] = depth + 1
-        maybes = [name for name in self.own if maybe(name, self.key) in self.trace.assigned]
-        unassigned = [name for name in maybes if self.variables.get(name) is UNBOUND]
         try:
             check_depth(self.key, depth)
             if depth == DEEPEST:
                 raise RecursionError
-            for name in unassigned:
-                self.variables.set(name, None)
             self._attempts()
-        except BaseException:
-            for name in unassigned:
-                self.variables.set(name, UNBOUND)
-            raise
         finally:
             self.trace.nested[self.key] = depth
         self.note_unassigned(self.own)
 
+    def may_be_unassigned(self, name: str) -> bool:
+        """True for a variable that is None after the construct where it has no value, which reads of it check."""
+        return maybe(name, self.key) in self.trace.assigned
+
     def note_unassigned(self, names: Iterable[str]) -> None:
         """Note the variables that are unassigned where their values are None."""
         for name in names if self.trace.assigned else ():
-            value = self.variables.get(name) if maybe(name, self.key) in self.trace.assigned else None
+            value = self.variables.get(name) if self.may_be_unassigned(name) else None
             present = value_in(value.present) if type(value) is Optional else None
             if present is not None:
                 self.trace.unassigned[present.name] = name

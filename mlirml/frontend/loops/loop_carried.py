@@ -156,7 +156,7 @@ class Loop(RetracedConstruct):
         # An attempt would find these too: this saves it.
         self.info.by_value |= {f"`{n}`" for n in self.passed if n in self.renewed and is_array(before[n])}
         for name, first in self.info.optional.items():
-            if before[name] is None:
+            if before[name] is None or before[name] is UNBOUND:
                 leaves = (
                     0 if slot.scalar else self.trace.known(np.zeros(slot.leaf_type.shape, slot.leaf_type.dtype))
                     for slot in first.slots
@@ -485,8 +485,10 @@ class Loop(RetracedConstruct):
                 return []
             self.info.dropped.add(name)
             raise Retrace(self)
-        if before is UNBOUND:
+        if before is UNBOUND and not self.may_be_unassigned(name):
             return self._first(name, value, slots)
+        if before is UNBOUND:
+            before = None
         if self._is_list(name, before):
             if value is before:
                 return []

@@ -196,7 +196,31 @@ def by_another_variable(x: Any) -> Any:
     return total, x[0]
 
 
+def after_a_loop_without_iterations(x: Any) -> Any:
+    last = 0.0
+    for i in range(len(x) - 1):
+        if x[i] > 0.5:
+            for _ in range(3, 1):
+                if x[i] > 0.2:
+                    found = x[i]
+        if x[0] > 0.7:
+            found = x[i]
+        last = found
+    return last
+
+
+def where_it_has_no_value(x: Any) -> Any:
+    if x[0] > 0.7:
+        last = found  # noqa: F821  # on purpose
+    else:
+        found = x[1]
+        last = 1.0
+    return last, found
+
+
 MAYBE = [
+    after_a_loop_without_iterations,
+    where_it_has_no_value,
     read_in_the_next_round,
     by_another_variable,
     read_after,
