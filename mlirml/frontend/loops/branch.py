@@ -109,7 +109,6 @@ class Branch(RetracedConstruct):
         self.condition, self.assumptions, self.parts = condition, assumptions, parts
         self.assigned, self.read, self.fills = assigned, tuple(after), fills
         self.failing: set[int] = set()  # the branches that fail in this attempt
-        self.missing: list[set[str]] = [set(), set()]  # variables that are unassigned after each branch
         self.signed = self.signature()
         self.either: dict[str, list[Any]] = {}  # variables that are one of two lists, one of which has a second name
 
@@ -182,7 +181,7 @@ class Branch(RetracedConstruct):
             if number:
                 self._check_structures(*structures)
             self.check_elements()
-            found.append(_End({name: self._laid_out(name, number, before) for name in self.after}))
+            found.append(_End({name: laid_out(self.variables.get(name), before.get(name)) for name in self.after}))
             values = self._values(found[-1], self._plan(found, guess, before), before)
             held = stored.values()
             stored.leave()
@@ -211,15 +210,6 @@ class Branch(RetracedConstruct):
         """The error for a variable that may be unassigned; None for any other name."""
         found = in_user_words(error, self.trace.unbound)
         return found if found is not None and found.unassigned[-1] in self.trace.assigned else None
-
-    def _laid_out(self, name: str, number: int, before: dict[str, Any]) -> Any:
-        """The value of a variable at the end of a branch; None if it may be unassigned, and is."""
-        value = self.variables.get(name)
-        self.missing[number].discard(name)
-        if value is UNBOUND and number not in self.failing and self.may_be_unassigned(name):
-            self.missing[number].add(name)
-            return None
-        return laid_out(value, before.get(name))
 
     def _fail(self, number: int, error: Exception, mark: Mark, before: dict[str, Any]) -> None:
         """Make a branch that raises an error of Python's fail at run time; otherwise it does nothing."""
@@ -315,7 +305,6 @@ class Branch(RetracedConstruct):
     def _guess(self, then: dict[str, Any], before: dict[str, Any]) -> dict[str, Merged]:
         """The results as far as the first branch determines them; the other one usually assigns the same types."""
         other = {name: before[name] if name not in self.assigned[1] else value for name, value in then.items()}
-        other |= {name: None for name, value in other.items() if value is UNBOUND and self.may_be_unassigned(name)}
         return self._join([then, other], guess=True)
 
     def _check_forms(self, plan: dict[str, Merged], found: Sequence[dict[str, Any]]) -> None:
@@ -332,16 +321,17 @@ class Branch(RetracedConstruct):
             states = [f for f in found if f[name] is not UNBOUND]
             bound = [f[name] for f in states]
             filled = self.failing or name in self.fills or name.startswith(".")
-            if not bound or (len(bound) == 1 and not filled):
+            absent = len(bound) == 1 and not filled and bound[0] is not None and self.may_be_unassigned(name)
+            if not bound or (len(bound) == 1 and not filled and not absent):
                 continue
-            alone = len(bound) == 1  # the other branch yields any value, which is not read
+            alone = len(bound) == 1  # the other branch yields any value, which is not read, or none
             bound, states = (bound * 2, states * 2) if alone else (bound, states)
             trees = [_tree_of(state, name) for state in states]
             if not alone and bound[0] is bound[1] and isinstance(bound[0], (list, dict)):
                 plan[name] = Merged(trees[0].treedef, [], [], [], [], unchanged=True)
                 continue
-            if trees[0].treedef != trees[1].treedef:
-                trees = self._optional(name, bound)
+            if absent or trees[0].treedef != trees[1].treedef:
+                trees = self._optional(name, [bound[0], None] if absent else bound)
                 alone = True
             elif bound[0] is not bound[1] and not guess:
                 self._check_names(name, bound, found)
@@ -492,13 +482,6 @@ class Branch(RetracedConstruct):
         for name, merged in plan.items():
             leaves = []
             given = [self._leaves(name, f, merged) for f in found if f[name] is not UNBOUND]
-            if name in self.missing[0] & self.missing[1]:
-                continue
-            if name in self.missing[0] | self.missing[1] and not merged.leaf_types:
-                raise UnsupportedSyntaxError(
-                    f"{_subject(name)} None in one branch and has no value in the other",
-                    help=f"assign `{name}` None before it",
-                )
             if merged.unchanged:
                 self.variables.set(name, found[0][name])
                 if found[0][name] is not found[1][name]:

@@ -485,9 +485,9 @@ class Loop(RetracedConstruct):
                 return []
             self.info.dropped.add(name)
             raise Retrace(self)
-        if before is UNBOUND and not self.may_be_unassigned(name):
-            return self._first(name, value, slots)
         if before is UNBOUND:
+            if not self.may_be_unassigned(name):
+                return self._first(name, value, slots)
             before = None
         if self._is_list(name, before):
             if value is before:
