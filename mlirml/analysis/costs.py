@@ -28,8 +28,10 @@ class PanelCosts:
     * `rows` and `columns`: the parts of the second-level cache for rows of a that are read in place, and for the packed
       columns; `squares`: that of the first-level cache for the rows of a symmetric product.
     * `packed_rows`, `packed_columns`: the rows and columns from which b is packed, if it is more than `packed_part` of
-      the second-level cache; `least_rows`, `few_columns` and `many_columns`: those from which a is packed, beside a
-      packed b and alone; `converted_rows`: those from which an operand that is converted is packed.
+      the second-level cache; `packed_work`: the rows times the bytes of b from which fewer rows suffice, as a multiple
+      of that cache: every tile of rows reads all of b, from as many pages as it has rows. `least_rows`, `few_columns`
+      and `many_columns`: those from which a is packed, beside a packed b and alone; `converted_rows`: those from which
+      an operand that is converted is packed.
     * `next_rows`: the most rows for which the next panel of b is copied while the tiles of one multiply: packing it
       separately takes half of the time of products with 128 rows, a tenth with 512, and a twentieth with 1024, which is
       not worth the compile time. `cached_rows`: with more, blocks of rows of a leave no space in the second-level
@@ -48,6 +50,7 @@ class PanelCosts:
     packed_rows: int = 96
     packed_columns: int = 96
     packed_part: float = 1 / 8
+    packed_work: int = 128
     least_rows: int = 8
     few_columns: int = 384
     many_columns: int = 768
@@ -80,8 +83,9 @@ class PanelCosts:
 
     def packs_columns(self, rows: int, columns: int, accessed: int, l2_bytes: int, *, collides: bool) -> bool:
         """True if b, of so many bytes, is worth packing; `collides` if its rows map to the same sets of a cache."""
-        enough = rows >= self.packed_rows and columns >= self.packed_columns
-        return enough and (accessed > int(l2_bytes * self.packed_part) or collides)
+        many = rows >= self.packed_rows and (accessed > int(l2_bytes * self.packed_part) or collides)
+        enough = many or (rows > self.least_rows and rows * accessed >= self.packed_work * l2_bytes)
+        return enough and columns >= self.packed_columns
 
     def packs_rows(self, rows: int, columns: int, accessed: int, l2_bytes: int, *, beside: bool) -> bool:
         """True if a, of so many bytes, is worth packing, which is `beside` a packed b or not."""

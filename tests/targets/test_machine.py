@@ -52,6 +52,7 @@ def test_a_text_names_vectors_and_cache(text: str, bits: int, l2: int) -> None:
         ("avx2,l2=1536K,cores=1", "avx2,l2=1536K,cores=1"),
         ("avx512+avx512_bf16,l2=2048K", "avx512+avx512_bf16,l2=2M"),
         ("avx512+avx512_bf16+amx_tile+amx_bf16", "amx"),
+        ("avx512+avx512_bf16+slow_bf16", "avx512+avx512_bf16+slow_bf16"),
     ],
 )
 def test_a_processor_is_read_as_it_is_written(text: str, written: str) -> None:
@@ -147,3 +148,9 @@ def test_the_size_of_the_cache_is_read_or_assumed(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("builtins.open", lambda *_, **__: io.StringIO(text))
     assert machine.host_l2_bytes.__wrapped__() == size
+
+
+def test_pairs_of_bf16_are_used_where_they_are_fast() -> None:
+    assert named("avx512+avx512_bf16").has_bf16_pairs
+    slow = named("avx512+avx512_bf16+slow_bf16")
+    assert not slow.has_bf16_pairs and "slow" not in slow.llvm_features

@@ -91,3 +91,31 @@ def test_products_of_short_sums_are_right(dtype: Any, shape: tuple[int, int, int
     a, b, bias = rng.random((m, k)), rng.random((k, n)), rng.random(n)
     found = ml.compile(lambda a, b, bias: a @ b + bias)(*(x.astype(dtype) for x in (a, b, bias)))
     np.testing.assert_allclose(found, a @ b + bias, rtol=1e-5 if dtype is np.float32 else 1e-13)
+
+
+@pytest.mark.parametrize(("dtype", "rows"), [("f32", 24), ("f64", 16)])
+def test_columns_are_packed_for_few_rows_if_no_cache_has_them(dtype: str, rows: int) -> None:
+    assert "b" in matmul(dtype, rows, 4096, 4096, AVX512).pack
+    assert "b" not in matmul(dtype, rows, 512, 512, AVX512).pack
+
+
+@pytest.mark.parametrize("machine", [AVX2, AVX512])
+def test_rows_stay_in_place_beside_few_transposed_columns(machine: Processor) -> None:
+    operand = Operand("f32")
+    for m, k, n in ((4096, 4096, 16), (1024, 1024, 96), (200, 784, 10)):
+        problem = build_problem(Contraction((m, n, k), ((0, 2), (1, 2), (0, 1)), (operand, operand, operand), "f32"))
+        assert plan(problem, machine).pack == "b"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("shape", [(37, 9), (64, 33), (130, 100), (9, 300)])
+@pytest.mark.parametrize("level", ["sse4.1", "avx2", "avx512"])
+def test_transposed_columns_are_packed_to_their_ends(dtype: Any, shape: tuple[int, int], level: str) -> None:
+    if level == "avx512" and named("host").vector_bits < 512:
+        pytest.skip("this processor has no AVX-512")
+    (m, n), rng = shape, np.random.default_rng(5)
+    for k in (7, 64, 401):
+        a, b = (rng.integers(-9, 10, size).astype(dtype) for size in ((m, k), (n, k)))
+        with ml.config.override(processor=level):
+            computed = ml.compile(lambda x, y: x @ y.T)(a, b)
+        np.testing.assert_array_equal(computed, a @ b.T)

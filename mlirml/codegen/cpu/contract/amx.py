@@ -16,11 +16,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 from mlirml.codegen.cpu.contract.pack import exchanged
-from mlirml.codegen.cpu.contract.panels import Copies, PackForm, PanelKernel
+from mlirml.codegen.cpu.contract.panels import Copies, PanelKernel
 from mlirml.codegen.cpu.contract.plan import TILE_K
 from mlirml.codegen.cpu.contract.problem import Cast
 from mlirml.codegen.cpu.contract.shared import Computed, Reader, any_view, finish, interleave, named, symbol
-from mlirml.codegen.cpu.contract.tile import Work
+from mlirml.codegen.cpu.contract.tile import PackForm, Work
 from mlirml.codegen.cpu.emitter import Emitter, Index, vector
 
 _ROWS = 16

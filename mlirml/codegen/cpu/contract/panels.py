@@ -22,16 +22,11 @@ from collections.abc import Sequence
 from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu.contract.kernel import Job, Kernel, bare
 from mlirml.codegen.cpu.contract.plan import BITS, K_BLOCK, MASK_REGISTER_BITS
-from mlirml.codegen.cpu.contract.problem import Axis, Cast
-from mlirml.codegen.cpu.contract.shared import GROUP, Computed, Copy, pack_function, product_function
-from mlirml.codegen.cpu.contract.tile import PACK_BYTES, Grid, TileKernel, Work
+from mlirml.codegen.cpu.contract.shared import GROUP, Copy, product_function
+from mlirml.codegen.cpu.contract.tile import PACK_BYTES, TileKernel, Work
 from mlirml.codegen.cpu.contract.write import LINE
-from mlirml.codegen.cpu.emitter import Index, Value, View
+from mlirml.codegen.cpu.emitter import Index, Value
 from mlirml.core.dataclass import dataclass, replace
-
-PackForm = tuple[str, str, tuple[Cast, ...], int, int, int, bool, int, int, Computed | None]
-"""The arguments of `pack_function`."""
-
 
 _TURNS = (384, 192, 128, 96, 64, 48, 32, 16, 12, 8)
 """The possible numbers of iterations of k between copies of two rows of b.
@@ -111,11 +106,6 @@ class PanelKernel(TileKernel):
     def _write_lanes(self) -> int:
         return min(self.schedule.lanes, 1 << (self.schedule.nr - 1).bit_length())
 
-    def _share(self, function: tuple[str, str]) -> str:
-        name, text = function
-        self.frame.functions[name] = text
-        return name
-
     def _block(self, work: Work) -> None:
         """Compute all rows of the output, in a block of columns, for one block of k."""
         if not self.by_columns:
@@ -188,56 +178,6 @@ class PanelKernel(TileKernel):
         with self.e.loop(work.low, work.high, 1, "t") as t:
             room = self.room_b, self._b_at(work, t), self.panel_width
             self._pack("b", work, self.columns, work.first + t, room)
-
-    def _pack(self, letter: str, work: Work, grid: Grid, tile: Index, room: tuple[View, Index, int]) -> None:
-        """Pack one panel of an operand."""
-        e, problem = self.e, self.problem
-        axis = problem.m if letter == "a" else problem.n
-        casts: tuple[Cast, ...] = getattr(problem, letter).casts
-        row_step, k_step = getattr(axis, letter), getattr(problem.k[0], letter)
-        view, at, stride = room
-        ahead = self.schedule.prefetch if letter == "b" else 0
-        way, whole = "scalars", True
-        if row_step == 1 or axis.size == 1:
-            way, whole = "rows", grid.rest == 0
-        elif k_step == 1:
-            lanes = self.schedule.lanes
-            step = lanes * (2 if self.schedule.packs_words else 1)
-            way, whole = "squares", problem.k_size % step == 0 and self.schedule.kc % step == 0
-        element = self.frame.named[letter].element
-        shape = grid.width, stride, self.schedule.lanes
-        computed, more = self._computed(letter, work, axis, tile * grid.width)
-        function = self._pack_function(
-            letter, (way, element, casts, *shape, whole, ahead, self.schedule.pairs, computed)
-        )
-        operand, start = self.frame.base(letter)
-        offset = (work.offsets.a if letter == "a" else work.offsets.b) + start + tile * (grid.width * row_step)
-        rows = e.minimum(grid.width, grid.size - tile * grid.width) if grid.rest else Index.of(grid.width)
-        numbers: list[Value] = [offset, row_step, k_step, rows, work.k_size]
-        names = [operand, *map(e.at, numbers), bare(e, view.name, view.type, view.element), e.at(at)]
-        types = [f"memref<{element}>", *["index"] * 5, f"memref<{view.element}>", "index"]
-        for memory, type_, first in more:
-            names += [memory, e.at(first)]
-            types += [f"memref<{type_}>", "index"]
-        self.frame.call(self._share(function), names, types)
-
-    def _pack_function(self, letter: str, form: PackForm) -> tuple[str, str]:
-        """The function that packs a panel of an operand: name and text."""
-        return pack_function(*form)
-
-    def _computed(
-        self, letter: str, work: Work, axis: Axis, row: Index
-    ) -> tuple[Computed | None, list[tuple[str, str, Index]]]:
-        """The prologue of an operand, and its inputs: memory, element type, and the offset of row `row`."""
-        prologue = self.frame.job.prologue(letter)
-        if prologue is None:
-            return None, []
-        k, steps, more = self.problem.k[0], [], []
-        for number, element in prologue.inputs:
-            memory, start = self.frame.base(f"x{number}")
-            steps.append((element, axis.more[number], k.more[number]))
-            more.append((memory, element, work.offsets.more[number] + start + row * axis.more[number]))
-        return Computed(prologue.body, tuple(steps)), more
 
     def _steps(self, size: Value) -> Value:
         """The iterations of the innermost loop for `size` elements along k."""

@@ -298,8 +298,6 @@ def wanted_packing(problem: Problem, machine: Processor) -> str:
     pack_a = panels.packs_rows(m, n, m * k * size, machine.l2_bytes, beside=pack_b)
     pack_a = pack_a or "a" in required or bool(problem.a.casts)
     pack_b = pack_b or "b" in required or (bool(problem.b.casts) and m > panels.converted_rows)
-    # Transposing a panel of b takes much code: the kernel that shares it with others packs both.
-    pack_a = pack_a or ("b" in required and len(problem.k) == 1 and m >= 4)
     return ("a" if pack_a else "") + ("b" if pack_b else "")
 
 

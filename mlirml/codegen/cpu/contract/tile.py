@@ -20,6 +20,7 @@ from mlirml.codegen.cpu.contract.kernel import (
     Kernel,
     Offsets,
     add,
+    bare,
     convert,
     narrow,
     outer_product,
@@ -28,11 +29,14 @@ from mlirml.codegen.cpu.contract.kernel import (
 from mlirml.codegen.cpu.contract.pack import KAxis, Panel, Room, pack_panel
 from mlirml.codegen.cpu.contract.plan import K_BLOCK, Piece, padded, pieces
 from mlirml.codegen.cpu.contract.problem import Axis, Cast
+from mlirml.codegen.cpu.contract.shared import Computed, pack_function
 from mlirml.codegen.cpu.contract.write import TileWriter
 from mlirml.codegen.cpu.emitter import Index, Value, View, vector
 from mlirml.core.dataclass import dataclass, replace
 
 PACK_BYTES = 256 << 10  # what one thread packs in about 30 us
+PackForm = tuple[str, str, tuple[Cast, ...], int, int, int, bool, int, int, Computed | None]
+"""The arguments of `pack_function`."""
 
 
 @dataclass(frozen=True)
@@ -222,12 +226,72 @@ class TileKernel:
             return
         axis, axes = self.problem.n, self._k_axes(work, "b")
         base = work.slot_b * self.size_b
+        if len(axes) == 1 and axis.b != 1 and axes[0].stride == 1:  # transposing a panel takes much code
+            with self.e.loop(work.low, work.high, 1, "t") as t:
+                room_at = base + t * (self.panel_width * self.panel_k)
+                self._pack("b", work, self.columns, work.first + t, (self.room_b, room_at, self.panel_width))
+            return
         for low, high, width in self._cut(work.low, work.high, self.columns, work.first):
             with self.e.loop(low, high, 1, "t") as t:
                 column = (work.first + t) * self.columns.width
                 panel = Panel(self.frame.b, work.offsets.b + column * axis.b, axis.b, width, self.problem.b.casts)
                 room = Room(self.room_b, base + t * (self.panel_width * self.panel_k), self.panel_width)
                 pack_panel(self.e, panel, axes, room, self.schedule.lanes, self.schedule.prefetch)
+
+    def _pack(self, letter: str, work: Work, grid: Grid, tile: Index, room: tuple[View, Index, int]) -> None:
+        """Pack one panel of an operand."""
+        e, problem = self.e, self.problem
+        axis = problem.m if letter == "a" else problem.n
+        casts: tuple[Cast, ...] = getattr(problem, letter).casts
+        row_step, k_step = getattr(axis, letter), getattr(problem.k[0], letter)
+        view, at, stride = room
+        ahead = self.schedule.prefetch if letter == "b" else 0
+        way, whole = "scalars", True
+        if row_step == 1 or axis.size == 1:
+            way, whole = "rows", grid.rest == 0
+        elif k_step == 1:
+            lanes = self.schedule.lanes
+            step = lanes * (2 if self.schedule.packs_words else 1)
+            way, whole = "squares", problem.k_size % step == 0 and self.schedule.kc % step == 0
+        element = self.frame.named[letter].element
+        shape = grid.width, stride, self.schedule.lanes
+        computed, more = self._computed(letter, work, axis, tile * grid.width)
+        function = self._pack_function(
+            letter, (way, element, casts, *shape, whole, ahead, self.schedule.pairs, computed)
+        )
+        operand, start = self.frame.base(letter)
+        offset = (work.offsets.a if letter == "a" else work.offsets.b) + start + tile * (grid.width * row_step)
+        rows = e.minimum(grid.width, grid.size - tile * grid.width) if grid.rest else Index.of(grid.width)
+        numbers: list[Value] = [offset, row_step, k_step, rows, work.k_size]
+        names = [operand, *map(e.at, numbers), bare(e, view.name, view.type, view.element), e.at(at)]
+        types = [f"memref<{element}>", *["index"] * 5, f"memref<{view.element}>", "index"]
+        for memory, type_, first in more:
+            names += [memory, e.at(first)]
+            types += [f"memref<{type_}>", "index"]
+        self.frame.call(self._share(function), names, types)
+
+    def _pack_function(self, letter: str, form: PackForm) -> tuple[str, str]:
+        """The function that packs a panel of an operand: name and text."""
+        return pack_function(*form)
+
+    def _computed(
+        self, letter: str, work: Work, axis: Axis, row: Index
+    ) -> tuple[Computed | None, list[tuple[str, str, Index]]]:
+        """The prologue of an operand, and its inputs: memory, element type, and the offset of row `row`."""
+        prologue = self.frame.job.prologue(letter)
+        if prologue is None:
+            return None, []
+        k, steps, more = self.problem.k[0], [], []
+        for number, element in prologue.inputs:
+            memory, start = self.frame.base(f"x{number}")
+            steps.append((element, axis.more[number], k.more[number]))
+            more.append((memory, element, work.offsets.more[number] + start + row * axis.more[number]))
+        return Computed(prologue.body, tuple(steps)), more
+
+    def _share(self, function: tuple[str, str]) -> str:
+        name, text = function
+        self.frame.functions[name] = text
+        return name
 
     def _cut(self, low: Index, high: Index, grid: Grid, first: Index) -> Iterator[tuple[Index, Index, int]]:
         """Tiles `low` to `high`, counted from tile `first`, as runs (low, high, width) of equal width."""
