@@ -287,6 +287,7 @@ _ALL = (
         (4096, 4096, 64), (7, 5, 9), "flop", _matmul_flops,
     ),
     _matmul(8, 4096, 4096),
+    _matmul(32, 4096, 4096),
     _matmul(4096, 4096, 8),
     _matmul(4096, 8, 4096),
     _matmul(16, 16, 16),
@@ -296,6 +297,10 @@ _ALL = (
     ),
     Workload(
         "matmul_nt512", matmul_nt, lambda n: _normal((n, n), (n, n)), (512,), (33,), "flop", lambda n: 2.0 * n**3
+    ),
+    Workload(
+        "matmul_nt1024x1024x16", matmul_nt, lambda m, k, n: _normal((m, k), (n, k)), (1024, 1024, 16), (17, 9, 5),
+        "flop", _matmul_flops,
     ),
     Workload(
         "matmul_batch12x128x64x128", matmul, _batches, (12, 128, 64, 128), (2, 9, 5, 8), "flop",

@@ -26,12 +26,14 @@ class PanelCosts:
       cache which a panel of a may be, that is read from the second mostly; `block`: that of the second-level cache
       which is for a block of a, or of columns.
     * `rows` and `columns`: the parts of the second-level cache for rows of a that are read in place, and for the packed
-      columns; `squares`: that of the first-level cache for the rows of a symmetric product.
+      columns; `rows_in_place`: the fewest such rows. `squares`: the part of the first-level cache for the rows of a
+      symmetric product.
     * `packed_rows`, `packed_columns`: the rows and columns from which b is packed, if it is more than `packed_part` of
       the second-level cache; `packed_work`: the rows times the bytes of b from which fewer rows suffice, as a multiple
-      of that cache: every tile of rows reads all of b, from as many pages as it has rows. `least_rows`, `few_columns`
-      and `many_columns`: those from which a is packed, beside a packed b and alone; `converted_rows`: those from which
-      an operand that is converted is packed.
+      of that cache: every tile of rows reads all of b, from as many pages as it has rows. Half of that is enough if the
+      rows of b map to the same sets of the first-level cache. `least_rows`, `few_columns` and `many_columns`: those
+      from which a is packed, beside a packed b and alone; `converted_rows`: those from which an operand that is
+      converted is packed.
     * `next_rows`: the most rows for which the next panel of b is copied while the tiles of one multiply: packing it
       separately takes half of the time of products with 128 rows, a tenth with 512, and a twentieth with 1024, which is
       not worth the compile time. `cached_rows`: with more, blocks of rows of a leave no space in the second-level
@@ -47,6 +49,7 @@ class PanelCosts:
     rows: float = 2 / 5
     columns: float = 3 / 10
     squares: float = 9 / 8
+    rows_in_place: int = 384
     packed_rows: int = 96
     packed_columns: int = 96
     packed_part: float = 1 / 8
@@ -84,8 +87,8 @@ class PanelCosts:
     def packs_columns(self, rows: int, columns: int, accessed: int, l2_bytes: int, *, collides: bool) -> bool:
         """True if b, of so many bytes, is worth packing; `collides` if its rows map to the same sets of a cache."""
         many = rows >= self.packed_rows and (accessed > int(l2_bytes * self.packed_part) or collides)
-        enough = many or (rows > self.least_rows and rows * accessed >= self.packed_work * l2_bytes)
-        return enough and columns >= self.packed_columns
+        work = rows * accessed * (2 if collides else 1) if rows > self.least_rows else 0
+        return (many or work >= self.packed_work * l2_bytes) and columns >= self.packed_columns
 
     def packs_rows(self, rows: int, columns: int, accessed: int, l2_bytes: int, *, beside: bool) -> bool:
         """True if a, of so many bytes, is worth packing, which is `beside` a packed b or not."""

@@ -95,7 +95,8 @@ def test_products_of_short_sums_are_right(dtype: Any, shape: tuple[int, int, int
 
 @pytest.mark.parametrize(("dtype", "rows"), [("f32", 24), ("f64", 16)])
 def test_columns_are_packed_for_few_rows_if_no_cache_has_them(dtype: str, rows: int) -> None:
-    assert "b" in matmul(dtype, rows, 4096, 4096, AVX512).pack
+    schedule = matmul(dtype, rows, 4096, 4096, AVX512)
+    assert (schedule.pack, schedule.parallel) == ("ab", "columns")
     assert "b" not in matmul(dtype, rows, 512, 512, AVX512).pack
 
 

@@ -350,11 +350,13 @@ def reads_rows_in_place(problem: Problem, machine: Processor) -> bool:
 
     Sums of f64 may be as long as the caches allow, so that the output is not written often. Those of f32 are `K_BLOCK`
     long for accuracy; tiles of packed panels are stored to memory, where that takes no second pass over the output.
+    Few rows do not take long to pack, and threads that split columns share them.
     Small tiles need their panel of b in the L1 cache (`l1_panels`), where it fits only if sums are short.
     """
     plain = len(problem.k) == 1 and not problem.a.casts and not problem.b.casts and not problem.outer_m
     contiguous = problem.k[-1].a == 1 and problem.n.b == problem.n.c == 1
-    big = problem.compute == "f64" and problem.work >= BIG_WORK
+    many = problem.m.size >= costs().kernels.panels.rows_in_place
+    big = problem.compute == "f64" and problem.work >= BIG_WORK and many
     if not (plain and contiguous and big):
         return False
     panel = problem.k_size * panel_tile(problem, machine)[1] * BITS[problem.compute] // 8
